@@ -96,7 +96,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, "__all__"})
+    return sorted([*_MODULES, *(name for name in {"__all__", *globals()} if name.startswith("__"))])
 
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())

@@ -21,7 +21,8 @@ README = PACKAGE.parent / "README.md"
 
 def test_every_name_is_there_and_no_other() -> None:
     assert [getattr(nmt, name).__name__ for name in nmt.__all__] == nmt.__all__
-    assert set(nmt.__all__) <= set(dir(nmt))
+    assert [name for name in dir(nmt) if not name.startswith("__")] == nmt.__all__
+    assert {"__all__", "__doc__", "__version__"} <= set(dir(nmt))
     tree = ast.parse(Path(nmt.__file__).read_bytes())
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     typed = {alias.name: node.module for node in imports for alias in node.names if alias.asname}
@@ -48,6 +49,30 @@ def test_the_script_of_the_readme_runs(here: Project) -> None:
     assert float(best) == metadata["best"]
     assert 0 <= float(bleu) <= 100
     assert done.stderr == ""
+
+
+def test_what_functions_return_is_one_line_in_python(here: Project) -> None:
+    small = {"data.first_lines": 300, "data.split": {"valid_size": 5, "test_size": 7}}
+    assert (
+        repr(nmt.preprocess(here.config, output="small", overrides=small)) == "<PreparedData small: 288 training pairs>"
+    )
+    config = nmt.load_config(here.config)
+    assert repr(config) == "<Config reversal: en-de, recurrent, additive attention>"
+    run, outcome = nmt.Run(here.run), json.loads((here.run / "run.json").read_text("utf-8"))
+    best = f"bleu {outcome['best']:.2f} at update {outcome['best_update']:,}"
+    assert repr(run) == f"<Run runs/reversal: {outcome['updates']:,} updates, {best}>"
+    translator = run.translator(device="cpu")
+    parameters = sum(weights.numel() for weights in translator.model.parameters())
+    assert repr(translator) == f"<Translator of {parameters:,} parameters, beam 3, on cpu>"
+    Path("src").write_text("a b\nc\n", "utf-8")
+    Path("ref").write_text("B A\nC\n", "utf-8")
+    scores = r"BLEU \d+\.\d\d ± \d+\.\d\d, chrF 100\.00 ± 0\.00"
+    evaluation = run.evaluate(src="src", ref="ref", short_inputs=False)
+    assert re.fullmatch(rf"<ModelEvaluation of runs/reversal/best on src: {scores}>", repr(evaluation))
+    report = nmt.measure_attention(src="src", model=here.run)
+    assert repr(report) == "<AttentionReport of runs/reversal/best: sentences 2, heads 1>"
+    page = nmt.explore("a b", model=here.run)
+    assert repr(page) == f"<Page of {len(page.html):,} characters>"
 
 
 def test_messages_are_logged(here: Project, caplog: pytest.LogCaptureFixture) -> None:

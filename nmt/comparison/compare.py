@@ -42,6 +42,9 @@ class ComparisonResult:
     rows: Sequence[Row]
     failed: Mapping[str, str]
 
+    def __repr__(self) -> str:
+        return f"<ComparisonResult {self.path}: configs {len(self.rows)}, failed trials {len(self.failed)}>"
+
     @property
     def sections(self) -> list[ReportSection]:
         """The tables."""

@@ -1063,6 +1063,10 @@ class Config(Section):
     train: TrainSection = TrainSection()
     decode: DecodeSection = DecodeSection()
 
+    def __repr__(self) -> str:
+        languages, model = "-".join(self.data.languages), self.model
+        return f"<Config {self.name}: {languages}, {model.family}, {model.mechanism.score} attention>"
+
     @property
     def data_directory(self) -> Path:
         """Default output of `nmt preprocess` and input of `nmt train`."""

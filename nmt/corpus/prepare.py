@@ -37,6 +37,9 @@ class PreparedData:
     path: Path
     report: Mapping[str, Any]
 
+    def __repr__(self) -> str:
+        return f"<PreparedData {self.path}: {self.report['pairs']['train']:,} training pairs>"
+
 
 @as_nmt_errors()
 def preprocess(

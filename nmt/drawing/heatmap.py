@@ -1,7 +1,8 @@
-"""Attention weights drawn: as a heat map, in a terminal, and how sharp they are over many steps."""
+"""Attention weights drawn: as a heat map, in a notebook, in a terminal, and how sharp they are over many steps."""
 
 from __future__ import annotations
 
+import html
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,10 @@ EOS_LABEL = "⟨eos⟩"
 SHADES = " ░▒▓█"
 """From no weight to all of it."""
 BINS = 40
+UPWARDS = "writing-mode: vertical-rl; transform: rotate(180deg); vertical-align: bottom; text-align: left"
+RULED = "border-bottom: 1px solid rgb(128 128 128 / 0.3)"
+SHADE = "background: color-mix(in srgb, currentColor {:.0%}, transparent)"
+"""Styles of a heat map in HTML."""
 
 
 def make_heatmap(alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_tokens: Sequence[str]) -> Figure:
@@ -59,6 +64,27 @@ def make_heatmap(alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_
 def _escape(tokens: Sequence[str]) -> list[str]:
     """Escape tokens: a dollar sign would start a formula, and the font has no control characters."""
     return [printable(token).replace("$", r"\$") for token in tokens]
+
+
+def make_html_heatmap(weights: Sequence[Sequence[float]], columns: Sequence[str], rows: Sequence[str]) -> str:
+    """Weights as a table in HTML, without a script, in the colour of the text; a cell that is pointed at says its own.
+
+    Args:
+        weights: Between 0 and 1, [rows, columns].
+        columns: Names of the columns, which are written upwards.
+        rows: Names of the rows.
+    """
+    columns, rows = ([html.escape(printable(name)) for name in names] for names in (columns, rows))
+    lines = ["<td></td>" + "".join(f'<th style="{UPWARDS}">{name}</th>' for name in columns)]
+    for name, row in zip(rows, weights, strict=True):
+        cells = (
+            f'<td title="{name}, {column}: {weight:.2f}" style="{SHADE.format(weight)}"></td>'
+            for column, weight in zip(columns, row, strict=True)
+        )
+        lines.append(f'<th style="text-align: right">{name}</th>' + "".join(cells))
+    caption = "<caption>Attention: source across, target down</caption>"
+    table = "".join(f'<tr style="{RULED}">{line}</tr>' for line in lines)
+    return f'<table style="border-collapse: collapse; width: auto; color: inherit">{caption}{table}</table>'
 
 
 def draw_shades(

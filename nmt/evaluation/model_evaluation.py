@@ -99,6 +99,9 @@ class ModelEvaluation:
     breakdown: Breakdown | None
     short_inputs: ShortInputResult | None
 
+    def __repr__(self) -> str:
+        return f"<ModelEvaluation of {self.name} on {self.what}: {self.scores['bleu']}, {self.scores['chrf']}>"
+
     @property
     def name(self) -> str:
         """The model directories."""

@@ -59,6 +59,9 @@ class AttentionReport:
     error_rate: float | None
     all_heads: AllHeads | None = None
 
+    def __repr__(self) -> str:
+        return f"<AttentionReport of {self.model}: sentences {len(self.sentences):,}, heads {len(self.heads)}>"
+
     @property
     def step_table(self) -> Table:
         """The steps and heads of the first sentence: what a step predicts, how sharp it is, where it looks."""

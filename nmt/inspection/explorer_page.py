@@ -79,6 +79,9 @@ class Page:
     html: str
     policy: str
 
+    def __repr__(self) -> str:
+        return f"<Page of {len(self.html):,} characters>"
+
     def write(self, path: Path) -> None:
         """Write the file."""
         write_text(path, self.html)

@@ -48,6 +48,10 @@ class RunOutcome:
     best_update: int
     seconds: float
 
+    def __repr__(self) -> str:
+        best = "" if self.best is None else f", {self.metric} {self.best:.2f} at update {self.best_update:,}"
+        return f"<{type(self).__name__} {self.path}: {self.updates:,} updates{best}>"
+
     @property
     def model(self) -> Path:
         """The model directory: the best model, or the last one without validation."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from nmt.config import Config, with_search_options
-from nmt.drawing.heatmap import EOS_LABEL, draw_shades
+from nmt.drawing.heatmap import draw_shades
 from nmt.system.errors import ConfigError, NmtError, printable
 from nmt.translation.input import decode_line
 from nmt.translation.stream import within_memory
@@ -95,12 +95,8 @@ class Session:
             before = f"{rank}  " if self.n_best > 1 else ""
             score = f"{translation.score:z.4f}  " if self.scores else ""
             self.show(printable(f"{before}{score}{translation.text}"))
-        best = translations[0]
-        weights = best.alignment
-        if self.attention and weights is not None:
-            columns, rows = ([*tokens, EOS_LABEL] for tokens in (best.src_tokens, best.tokens))
-            rows = rows[: len(weights)]
-            for line in draw_shades(weights.double().mean(dim=1).tolist(), columns, rows, self.width):
+        if self.attention and translations[0].alignment is not None:
+            for line in draw_shades(*translations[0].weights, self.width):
                 self.show(line)
 
     def _execute(self, words: list[str]) -> bool:

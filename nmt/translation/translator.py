@@ -72,6 +72,11 @@ class Translator:
         self.max_source_length = min([MAX_SOURCE_LENGTH, *(limit - 1 for limit in limits)])
         self._tokenizing = threading.Lock()  # spaCy fills caches while tokenising
 
+    def __repr__(self) -> str:
+        models, device = self.searcher.models, self.model.device
+        parameters = sum(weights.numel() for model in models for weights in model.parameters())
+        return f"<Translator of {parameters:,} parameters, beam {self.options.beam_size}, on {device}>"
+
     def with_options(self, options: DecodeSection) -> Translator:
         """A translator of the same models with other search settings."""
         translator = copy.copy(self)

@@ -90,6 +90,7 @@ def test_what_is_finished_is_not_repeated(compared: Path, random_project: Projec
         output=compared,
     )
     assert not result.failed
+    assert repr(result) == f"<ComparisonResult {compared}: configs 2, failed trials 0>"
     assert [row.name for row in result.rows] == ["attention.score=general", "attention.score=none"]
     assert result.rows[0].values("scores", "bleu", "value") == [table[0]["results"][0]["scores"]["bleu"]["value"]]
     assert {path: path.stat().st_mtime_ns for path in (compared / "cells").rglob("*") if path.is_file()} == before

@@ -1,0 +1,46 @@
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+from nmt.translation.translation import Translation
+
+TWO_HEADS = [[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0], [0.0, 0.02, 0.98]]]
+"""The end of the sentence attends to that of the source."""
+
+
+def translation(text: str, tokens: list[str], src_tokens: list[str], alignment: object) -> Translation:
+    return Translation(text, tokens, src_tokens, alignment=None if alignment is None else torch.tensor(alignment))
+
+
+def test_it_is_short_in_a_session_of_python() -> None:
+    long = translation("Sie 'hat'", ["Sie"] * 50, ["She"] * 50, [[[0.1] * 51]] * 51)
+    assert repr([long]) == """[<Translation "Sie 'hat'", score 0.0000>]"""
+
+
+def test_a_notebook_shows_where_the_model_looked() -> None:
+    """Source across, target down; the weights are means over heads."""
+    shown = translation("<i>&", ["<i>&"], ['"s', "t\x1b"], TWO_HEADS)._repr_html_()
+    text, table = ElementTree.fromstring(f"<div>{shown}</div>")
+    assert (text.tag, text.text) == ("p", "<i>&")
+    caption, header, *rows = table
+    assert caption.text == "Attention: source across, target down"
+    assert [cell.text for cell in header] == [None, '"s', "t\\x1b", "⟨eos⟩"]
+    assert [row[0].text for row in rows] == ["<i>&", "⟨eos⟩"]
+    assert [[cell.get("title") for cell in row[1:]] for row in rows] == [
+        ['<i>&, "s: 0.75', "<i>&, t\\x1b: 0.25", "<i>&, ⟨eos⟩: 0.00"],
+        ['⟨eos⟩, "s: 0.00', "⟨eos⟩, t\\x1b: 0.01", "⟨eos⟩, ⟨eos⟩: 0.99"],
+    ]
+    shades = [[(cell.get("style") or "").split("currentColor ")[1] for cell in row[1:]] for row in rows]
+    percent = [["75%", "25%", "0%"], ["0%", "1%", "99%"]]
+    assert shades == [[f"{share}, transparent)" for share in row] for row in percent]
+
+
+def test_a_translation_that_was_cut_has_no_row_for_its_end() -> None:
+    shown = translation("a", ["a"], ["b", "c"], TWO_HEADS[:1])._repr_html_()
+    assert [row[0].text for row in ElementTree.fromstring(f"<div>{shown}</div>")[1][2:]] == ["a"]
+
+
+@pytest.mark.parametrize("alignment", [None, [[[0.0, 0.0]]]])
+def test_without_attention_a_notebook_shows_the_text(alignment: object) -> None:
+    assert translation("a <b>", ["a"], ["x"], alignment)._repr_html_() == "<p>a &lt;b&gt;</p>"
