@@ -19,8 +19,50 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 OPTIONS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --remote-debugging-pipe"
+    "--disable-component-update --disable-sync --remote-debugging-pipe "
+    "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"  # a mouse
 )
+
+LEGIBILITY = """(() => {
+  const numbers = (text) => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
+  const over = (back, colour, share = 1) => {
+    const [r, g, b, a] = numbers(colour);
+    return [r, g, b].map((value, n) => a * share * value + (1 - a * share) * back[n]);
+  };
+  const linear = (value) => (value <= 10.31475 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+  const luminance = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  const isDrawn = (element) => element instanceof SVGElement;
+  const paint = (back, element) => {
+    const style = getComputedStyle(element);
+    if (!isDrawn(element)) return over(back, style.backgroundColor);
+    if (/^(svg|g|text)$/.test(element.tagName)) return back;
+    return style.fill === "none" ? over(back, style.stroke, style.strokeOpacity)
+      : over(back, style.fill, style.fillOpacity);
+  };
+  const contrast = (one, other) => {
+    const [less, more] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+    return (more + 0.05) / (less + 0.05);
+  };
+  const hasText = (element) => /^(SELECT|INPUT)$/.test(element.tagName)
+    || (!/^(OPTION|SCRIPT|STYLE|NOSCRIPT|title)$/.test(element.tagName) && element.checkVisibility()
+      && [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()));
+  return [...document.querySelectorAll("body *")].filter(hasText).map((element) => {
+    const box = element.getBoundingClientRect(), style = getComputedStyle(element), svg = element.closest("svg");
+    const layers = document.elementsFromPoint(box.x + box.width / 2, box.y + box.height / 2).reverse();
+    const place = layers.indexOf(element), scale = svg ? element.getScreenCTM() : { a: 1, b: 0 };
+    const back = layers.slice(0, place + 1).reduce(paint, [255, 255, 255]), frame = svg?.getBoundingClientRect();
+    const ink = svg ? over(back, style.fill, style.fillOpacity) : over(back, style.color);
+    return {
+      text: element.textContent.trim().slice(0, 40) || element.id,
+      size: parseFloat(style.fontSize) * Math.hypot(scale.a, scale.b),
+      contrast: place < 0 ? null : contrast(ink, back),
+      cut: Boolean(svg) && (box.left < frame.left - 1 || box.right > frame.right + 1
+        || box.top < frame.top - 1 || box.bottom > frame.bottom + 1),
+    };
+  });
+})()"""
+"""Each text that can be seen: its size in CSS pixels, its contrast with what is painted below its middle (WCAG 2.2;
+null where it is scrolled away), and whether its picture cuts it."""
 
 
 class Page:
@@ -73,6 +115,18 @@ class Page:
         )
         self.call("Page.navigate", url=url)
         self.wait_for("document.readyState === 'complete'")
+
+    def prefer(self, scheme: str, touch: bool = False) -> None:
+        """Prefer light or dark, and point by mouse or touch; it holds for pages that are opened later too."""
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call("Emulation.setTouchEmulationEnabled", enabled=touch)
+
+    def read_legibility(self) -> list[dict[str, Any]]:
+        """What `LEGIBILITY` says of each text, in a window as high as the page."""
+        width, height = self.evaluate("[innerWidth, document.documentElement.scrollHeight]")
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        texts: list[dict[str, Any]] = self.evaluate(LEGIBILITY)
+        return texts
 
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression."""

@@ -12,9 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from nmt.config import Config
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
@@ -27,10 +24,8 @@ from nmt.system.files import write_text
 from nmt.translation.translator import Translator
 
 FOLDER = Path(__file__).parent
-FILES = ("explorer.css", "search_tree.js", "head_maps.js", "explorer.js", "live.js")
+FILES = ("explorer.css", "drawings.js", "head_maps.js", "explorer.js", "live.js")
 """Style and scripts; the last one is for pages that ask a server."""
-SHOWN_NUMBERS = 4
-"""Shown numbers of a vector; the script knows it too."""
 DIGITS = 3
 """Decimals of probabilities and their logarithms."""
 
@@ -209,15 +204,12 @@ def _encode(record: SentenceRecord, index: Mapping[str, int]) -> dict[str, Any]:
 def _encode_steps(forced: Forced, index: Mapping[str, int]) -> dict[str, Any]:
     """Details of each step; the most probable words are numbers in the page's list of words, with thousandths."""
     details, focus = forced.details, None
-    queries = None if details.queries is None or details.queries.size(1) > 1 else details.queries[:, 0]
     if details.centres is not None:
         focus = {"centres": [round(centre, 2) for centre in details.centres.tolist()], "radius": details.radius}
     return {
         "top": [[part for token, share in step for part in (index[token], round(1000 * share))] for step in forced.top],
         "e": None if details.scores is None else as_hundredths(details.scores),
         "occ": None if forced.occlusion is None else as_hundredths(forced.occlusion),
-        "q": _encode_vectors(queries),
-        "c": _encode_vectors(forced.contexts if forced.alignment.any() else None),
         "focus": focus,
         "chances": None if details.chances is None else as_hundredths(details.chances),
         "agree": [None if value is None else rounded(value) for value in forced.agreement],
@@ -229,13 +221,6 @@ def _encode_heads(heads: HeadWeights) -> dict[str, Any]:
     """The weights of each part, [heads of all layers, rows, columns]."""
     own: dict[str, Any] = {part: {"w": as_bytes(layers)} for part, layers in heads.own.items() if layers}
     return {**own, "source": {"w": as_bytes(heads.source.transpose(0, 1))}}
-
-
-def _encode_vectors(values: Tensor | None) -> str | None:
-    """The first numbers of each vector, and its Euclidean norm."""
-    if values is None:
-        return None
-    return as_hundredths(torch.cat([values[:, :SHOWN_NUMBERS], values.norm(dim=1, keepdim=True)], dim=1))
 
 
 def rounded(value: float) -> float:

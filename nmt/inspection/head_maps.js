@@ -35,7 +35,7 @@ function drawPart(m, part, view) {
   const chosen = all.find((n) => state.a === id(n)), enlarged = [];
   if (chosen !== undefined) {
     const map = headMap(view, part, chosen);
-    enlarged.push(html("h3", {}, `${name(chosen)}${heads[chosen][1] && `: ${heads[chosen][1]}`}`), html("div", { class: "scroll", "data-enlarged": id(chosen) }, drawGrid(map, map.w, false, (value, t, s) => `${map.tgt[t]} ← ${map.src[s]}: ${number(value, 3)}`, [], null, part === "source" ? state.t : null)));
+    enlarged.push(html("h3", {}, `${name(chosen)}${heads[chosen][1] && `: ${heads[chosen][1]}`}`), html("div", { class: "scroll", "data-enlarged": id(chosen) }, drawGrid(map, map.w, (value, t, s) => `${map.tgt[t]} ← ${map.src[s]}: ${number(value, 3)}`, { chosen: part === "source" ? state.t : null, axes: ["reads", "is read"] })));
   }
   return html("div", {}, html("h3", {}, PARTS[part]), ...lines, ...enlarged);
 }
@@ -44,7 +44,7 @@ function drawPart(m, part, view) {
 function drawHeads() {
   const models = range(data.systems.length).filter((m) => data.systems[m].heads.source);
   const several = models.some((m) => Object.values(data.systems[m].heads).flat().length > 1);
-  at("heads-part").hidden = !several || Boolean(state.g && !revealed());
+  at("heads-part").hidden ||= !several;
   show("heads", ...models.flatMap((m) => {
     const view = readWithHeads(m), title = models.length > 1 ? [html("h2", {}, data.systems[m].name)] : [];
     const parts = Object.keys(PARTS).filter((part) => data.systems[m].heads[part]);

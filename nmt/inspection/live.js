@@ -14,7 +14,6 @@
     const names = new Map(languages.map((each) => [each.code, each.name]));
     const pairs = languages.flatMap((each) => each.targets.map((target) => [each.code, target]));
     options("direction", pairs.map((pair) => [JSON.stringify(pair), pair.map((code) => names.get(code) || code).join(" to ")]), JSON.stringify(pairs[0]));
-    at("direction-part").hidden = pairs.length < 2;
     at("with-key").hidden = !settings.keyRequired;
     at("key").required = settings.keyRequired;
     at("sentence").focus();
@@ -33,7 +32,7 @@
       // Each reply numbers its words anew.
       data.items.push(...found.items.map((item) => ({ ...item, words: found.words, from: source, to: target })));
       say("");
-      go({ ...initial, u: state.u, d: 0, g: state.g, s: data.items.length - 1, y: body.given.trim() ? "r" : "0" });
+      go({ ...initial, u: state.u, o: state.o, d: 0, g: state.g, s: data.items.length - 1, y: body.given.trim() ? "r" : "0" });
       return true;
     } catch (error) {
       if (asked === latest) say(`Not translated: ${error.message}`);

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import math
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -20,9 +22,12 @@ from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
 from nmt.inspection.all_heads import PATTERNS, list_heads
 from nmt.inspection.explorer_page import Page, System, as_script_data, make_page, page_data
-from nmt.inspection.record import SentenceRecord, record
+from nmt.inspection.record import SentenceRecord, Validation, record
 from nmt.layers.attention.source_memory import AttentionDetails
+from nmt.system.encoding import as_bytes
 
+PICTURES = os.environ.get("NMT_TEST_PICTURES")
+"""A folder for screenshots, to look at."""
 ATTACKS = [
     "<script>window.hit=1</script>",
     "</script><script>window.hit=1</script>",
@@ -130,7 +135,6 @@ def test_labels_keyboard_and_mouse(browser: Browser, tmp_path: Path) -> None:
     found = record(make_translator(score="dot"), Example("a b c", ()), RULES)
     assert texts(page, "#lines [data-step] text") == found.best.tokens
     assert texts(page, "#step tbody th") == found.src_tokens
-    assert page.evaluate("getComputedStyle(document.querySelector('#when-part')).display") == "none"
     assert page.evaluate("document.querySelector('#heads-part').hidden")
     assert column(page) == pytest.approx(found.best.alignment[0, 0].tolist(), abs=3e-3)
     page.press("ArrowRight", 39)
@@ -166,25 +170,27 @@ def test_permalinks_open_what_they_name(browser: Browser, tmp_path: Path) -> Non
 @needs_chromium
 def test_the_list_is_sorted_both_ways(browser: Browser, tmp_path: Path) -> None:
     page = opened(browser, page_of(["a b c", "d e", "f g a b"]), tmp_path / "page.html", place="#k=length")
-    assert texts(page, "#list button span:first-child") == ["d e", "a b c", "f g a b"]
+    assert texts(page, "#item option") == ["d e (length 2)", "a b c (length 3)", "f g a b (length 4)"]
     act(page, "#sort", "change", value="-length")
-    assert texts(page, "#list button span:first-child") == ["f g a b", "a b c", "d e"]
-    assert texts(page, "#list button span:last-child") == ["4", "3", "2"]
-    assert re.match(r"length 3, length ratio \d\.\d\d, repetition [01], ", texts(page, "#measures")[0])
+    assert texts(page, "#item option") == ["f g a b (length 4)", "a b c (length 3)", "d e (length 2)"]
+    page.press("ArrowDown", 40)
+    assert texts(page, "#source") == ["d e"]
     rounded = page.evaluate("[-0.004, -0.0, -0.006, 0, -10].map((value) => number(value)).join()")
     assert rounded == "0.00,0.00,-0.01,0.00,-10.00"
-    assert page.evaluate("location.hash") == "#k=-length"
+    assert page.evaluate("location.hash") == "#s=1&k=-length"
 
 
 @needs_chromium
 def test_guessing_hides_the_weights_until_the_answer(browser: Browser, tmp_path: Path) -> None:
     page = opened(browser, page_of(["a b c"]), tmp_path / "page.html")
+    page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
     act(page, "#guess")
-    assert texts(page, "#step tbody td") == []
-    assert page.evaluate("document.querySelector('#map [data-cell]:not([fill-opacity=\"0.000\"])')") is None
+    weights = "#said, #step td, #map [data-cell], #occlusion [data-cell], [data-weight], [data-link]"
+    seen = f"[...document.querySelectorAll('{weights}')].filter((one) => one.checkVisibility()).length"
+    assert page.evaluate(seen) == 0
     act(page, '#lines g[tabindex="0"]:not([data-step])')
     assert re.search(r"(Right|It looked at \S+): [01] of 1\.", texts(page, "#status")[0])
-    assert texts(page, "#step tbody td")
+    assert page.evaluate(seen) > 3
 
 
 @needs_chromium
@@ -252,13 +258,13 @@ def test_the_frame_of_a_notebook_follows_keys(browser: Browser, tmp_path: Path) 
     (tmp_path / "notebook.html").write_text(frame.replace("sandbox=", "data-sandbox="), encoding="utf-8")
     browser.open((tmp_path / "notebook.html").as_uri(), 1200)
     inside = "document.querySelector('iframe').contentDocument"
-    browser.wait_for(f"{inside}.querySelector('#step-title')?.textContent.startsWith('Step 1')")
+    browser.wait_for(f"{inside}.querySelector('#step-title')?.textContent.startsWith('Word 1')")
     event = "new KeyboardEvent('keydown', {key: '%s', bubbles: true})"
     for key in ("ArrowRight", "ArrowDown"):
         browser.evaluate(f"{inside}.body.dispatchEvent({event % key})")
     assert browser.evaluate(f"{inside}.querySelector('#source').textContent") == "d e"
     browser.evaluate(f"{inside}.body.dispatchEvent({event % 'ArrowRight'})")
-    assert browser.evaluate(f"{inside}.querySelector('#step-title').textContent").startswith("Step 2")
+    assert browser.evaluate(f"{inside}.querySelector('#step-title').textContent").startswith("Word 2")
 
 
 @needs_chromium
@@ -343,24 +349,178 @@ def test_every_head_can_be_enlarged(browser: Browser, tmp_path: Path) -> None:
 @needs_chromium
 def test_the_focus_stays_and_what_is_chosen_can_be_seen(browser: Browser, tmp_path: Path) -> None:
     long = " ".join("abcdefg"[n % 7] * 9 for n in range(60))
-    page = opened(browser, page_of([long, *["a b"] * 30]), tmp_path / "page.html", 600)
-    seen = """(() => { const lines = document.querySelector('#lines').getBoundingClientRect();
-        const step = document.querySelector('#lines [aria-pressed=true]').getBoundingClientRect();
-        return step.left >= lines.left && step.right <= lines.right; })()"""
-    for _ in range(4):
-        assert page.evaluate(seen)
+    page = opened(browser, page_of([long, "a b"], [long, "b"]), tmp_path / "page.html", 600, "#y=r&o=tree")
+    seen = """(() => { const step = document.querySelector('#lines [aria-pressed=true]').getBoundingClientRect();
+        return step.left >= 0 && step.right <= innerWidth && step.top >= 0 && step.bottom <= innerHeight; })()"""
+    page.evaluate("scrollTo(0, 0)")
+    for _ in range(60):
         page.press("ArrowRight", 39)
+        assert page.evaluate(seen)
     page.evaluate("document.querySelector('#tree [data-key=node-1]').focus()")
     page.press("Enter", 13)
     assert page.evaluate("state.y") == "n1"
     assert page.evaluate("document.activeElement.getAttribute('data-key')") == "node-1"
-    page.evaluate("document.activeElement.blur()")
-    for _ in range(25):
-        page.press("ArrowDown", 40)
-    inside = """(() => { const list = document.querySelector('#list').getBoundingClientRect();
-        const item = document.querySelector('#list [aria-current]').getBoundingClientRect();
-        return item.top >= list.top - 1 && item.bottom <= list.bottom + 1; })()"""
-    assert page.evaluate(inside)
+    page.evaluate("document.querySelector('#tree-part').scrollIntoView()")
+    before = page.evaluate("scrollY")
+    page.press("ArrowLeft", 37)
+    assert page.evaluate("scrollY") == before  # the lines are far above: the reader stays where he reads
+
+
+@needs_chromium
+def test_the_chosen_word_stands_beside_its_rivals(browser: Browser, tmp_path: Path) -> None:
+    found = record(make_translator(score="dot"), Example("a b c", ("d e",)), RULES)
+    page = opened(browser, page_of(["a b c"], ["d e"]), tmp_path / "page.html", place="#t=1")
+    likely = [(token, f"{100 * round(share, 3):.1f}%") for token, share in found.best.top[1]]
+    assert texts(page, "#top tbody tr > :first-child") == [token for token, _ in likely]
+    assert texts(page, "#top tbody .number") == [share for _, share in likely]
+    assert texts(page, "#step-title") == [f"Word 2 of {len(found.best.tokens)}: {found.best.tokens[1]}"]
+    weights = dict(zip(found.src_tokens, found.best.alignment[1, 0].tolist(), strict=True))
+    words = sorted(weights, key=lambda word: -weights[word])[:3]
+    (said,) = texts(page, "#said")
+    assert re.findall(r"“\u2068(\S+)\u2069” \(\d+%\)", said) == words
+    shares = [float(share) for share in re.findall(r"([\d.]+)%", said)]
+    expected = [*(100 * weights[word] for word in words), 100 * math.exp(found.best.log_probs[1])]
+    assert shares == pytest.approx(expected, abs=0.7)
+    assert texts(page, "#lines [data-weight]") == [f"{share:.0f}%" for share in shown_weights(page)]
+    page.evaluate("go({ y: 'r', t: 0 })")
+    assert texts(page, "#top tbody th") == ["d"]  # the word of the reference, although others are more probable
+
+
+def shown_weights(browser: Browser) -> list[float]:
+    """The weights of the table, in percent, that are large enough to stand above the source words."""
+    return [100 * weight for weight in column(browser) if weight >= 0.02]
+
+
+@needs_chromium
+def test_controls_appear_only_where_there_is_a_choice(browser: Browser, tmp_path: Path) -> None:
+    seen = """[...document.querySelectorAll('main label, main > .bar button, #difference')].filter((one) =>
+        one.checkVisibility({ visibilityProperty: true })).map((one) => (one.firstChild.textContent.trim()))"""
+    found = record(make_translator(score="dot"), Example("a b", ()), RULES)
+    one = dataclasses.replace(found, tree=dataclasses.replace(found.tree, best=found.tree.best[:1]))
+    page = opened(browser, page_with(Example("a b", ()), one), tmp_path / "page.html")
+    page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+    assert page.evaluate(seen) == ["Guess where it looks"]
+    opened(browser, page_of(["a b", "c"], ["d", "e"], 2), tmp_path / "page.html", place="#m=1&o=map")
+    assert page.evaluate(seen) == [
+        *("Sentence", "Translation", "Model", "Head", "Sort sentences by"),
+        *("Guess where it looks", "Difference between the models"),
+    ]
+
+
+@needs_chromium
+def test_sections_open_by_keyboard_and_by_address(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, page_of(["a b c"]), tmp_path / "page.html")
+    assert count(page, "main > details:not([hidden])") == 5
+    assert count(page, "details[open]") == 0
+    for part in ("map", "numbers"):
+        page.evaluate(f"document.querySelector('#{part}-part summary').focus()")
+        page.press("Enter", 13)
+    page.wait_for("location.hash === '#o=map.numbers'")
+    address = page.evaluate("location.href")
+    page.press("ArrowRight", 39)
+    assert page.evaluate("location.hash") == "#t=1&o=map.numbers"
+    browser.open("about:blank", 1200)
+    browser.open(address, 1200)
+    shown = "[...document.querySelectorAll('details[open]')].map((part) => part.id).join()"
+    assert page.evaluate(shown) == "map-part,numbers-part"
+    assert page.evaluate("document.querySelector('#map-part').getBoundingClientRect().top < innerHeight")
+    rows = "[...document.querySelectorAll('#measures [data-name]:not([hidden])')]"
+    measures = page.evaluate(f"{rows}.map((row) => [...row.cells].map((one) => one.textContent))")
+    assert [name for name, *_ in measures][:5] == ["probability", "loss", "mean loss", "entropy", "agreement"]
+    assert all(re.fullmatch(r"-?[\d.]+", value) and len(meaning) > 10 for _, value, meaning in measures)
+
+
+def rich_page() -> Page:
+    """Two models, all of their heads, gold links and two validations: everything that a page can have."""
+    part = {"hidden_size": 8, "num_layers": 2, "num_heads": 2, "feed_forward_size": 8}
+    kinds = {"encoder": {"kind": "self_attention", **part}, "decoder": {"kind": "transformer", **part}}
+    examples, systems = [Example("a b c d e f g", ("g f e d c b a",)), Example("a b", ("b a",))], []
+    for translator in (make_translator(score="general"), make_translator(model={"embedding_size": 8, **kinds})):
+        records = [record(translator, example, RULES, all_heads=True) for example in examples]
+        for number, one in enumerate(records):
+            size = one.reference.alignment.shape
+            frames = [torch.full(size, 1 / size[2]), torch.eye(size[2])[: size[0], None].expand(size)]
+            validations = [Validation(100 * n, as_bytes(frame), 2.0 / n, 0.5) for n, frame in enumerate(frames, 1)]
+            records[number] = dataclasses.replace(one, validations=validations, measures={**one.measures, "AER": 0.25})
+        heads = list_heads(translator.model.decoder, [one.best.heads for one in records], patterns=True)
+        systems.append(System(f"model {len(systems)}", "dot", "q^T k", (False, False), records, heads))
+    return make_page("A page", page_data(examples, systems, [GoldLinks({(0, 0)}, {(0, 0), (1, 1)})] * 2))
+
+
+EVERYTHING = "o=map.occlusion.tree.heads.numbers.save"
+
+
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize("place", [f"#{EVERYTHING}&t=1&v=2", f"#{EVERYTHING}&m=1&y=0&d=1&a=1.source.2", "#g=1&y=0"])
+def test_everything_is_legible(browser: Browser, tmp_path: Path, width: int, scheme: str, place: str) -> None:
+    browser.prefer(scheme, touch=width < 600)
+    page = opened(browser, rich_page(), tmp_path / "page.html", width, place)
+    hints = page.evaluate("['keys', 'touch'].map((name) => document.querySelector(`.${name}`).checkVisibility())")
+    assert hints == [width > 600, width < 600]
+    shown = page.read_legibility()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    browser.prefer("light")
+    assert len(shown) > (30 if "g=1" in place else 100)
+    assert [one for one in shown if one["size"] < 11] == []
+    assert [one for one in shown if one["cut"]] == []
+    assert sum(one["contrast"] is None for one in shown) < 0.3 * len(shown)
+    assert [one for one in shown if (one["contrast"] or 21) < 4.5] == []
+    if PICTURES:
+        page.save_picture(Path(PICTURES) / f"explorer-{width}-{scheme}-{'-'.join(re.findall('[a-z]=1', place))}.png")
+
+
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_lines_of_the_chosen_word_stand_out(browser: Browser, tmp_path: Path, scheme: str) -> None:
+    """Graphics need a contrast of 3 (WCAG 2.2, 1.4.11); the width is the weight."""
+    browser.prefer(scheme)
+    page = opened(browser, page_of(["a b c"]), tmp_path / "page.html", place="#t=1")
+    chosen = """[...document.querySelectorAll('#lines [data-link^="1,"]')]"""
+    names = ("stroke", "stroke-opacity", "stroke-width")
+    lines = page.evaluate(f"{chosen}.map((line) => {list(names)}.map((name) => line.getAttribute(name)))")
+    back = page.evaluate("colour('back')").replace("#fff", "#ffffff")
+    browser.prefer("light")
+    ((ink, share),) = {(ink, share) for ink, share, _ in lines}
+    assert share == "1"
+    light, dark = sorted((luminance(ink), luminance(back)), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 3
+    weights = [weight for weight in column(page) if weight >= 0.02]
+    assert sorted(float(width) for *_, width in lines) == pytest.approx(
+        [0.8 + 13 * weight for weight in sorted(weights)], abs=0.06
+    )
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of #rrggbb (WCAG 2.2)."""
+    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@needs_chromium
+def test_play_shows_one_validation_after_another(browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, rich_page(), tmp_path / "page.html")
+    assert texts(page, "#frame") == ["The best model of the run, alignment error rate 0.25"]
+    page.evaluate(
+        "window.said = []; new MutationObserver(() => said.push(at('frame').textContent))"
+        ".observe(at('frame'), { childList: true })"
+    )
+    act(page, "#play")
+    assert texts(page, "#play") == ["Pause"]
+    page.wait_for("state.v === 2")
+    assert "entropy (nats)" in texts(page, "#curve text")
+    assert {"0", "100", "200", "update of the training", "2.00"} <= set(texts(page, "#curve text"))
+    page.wait_for("!playing")
+    assert [texts(page, "#play"), page.evaluate("state.v")] == [["Play"], 0]
+    frames = [text.partition(":")[0] for text in dict.fromkeys(page.evaluate("said"))]
+    assert frames[:2] == ["Update 100, validation 1 of 2", "Update 200, validation 2 of 2"]
+    act(page, "#play")
+    act(page, "#play")
+    assert [texts(page, "#play"), page.evaluate("state.v")] == [["Play"], 1]
+    assert texts(page, "#frame") == ["Update 100, validation 1 of 2: entropy 2.00 nats, alignment error rate 0.50"]
+    assert column(page) == pytest.approx([1 / 8] * 8, abs=3e-3)
 
 
 def test_sentences_that_cannot_be_shown_are_left_out(here: Project, caplog: pytest.LogCaptureFixture) -> None:

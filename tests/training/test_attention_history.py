@@ -131,9 +131,9 @@ def test_the_slider_shows_an_earlier_validation(watched: Path, tmp_path: Path) -
             page.evaluate(f"({moved})(document.querySelector('#when'))")
             stored = np.frombuffer(base64.b64decode(history["validations"][place]["weights"][0]), dtype=np.uint8)[:size]
             assert page.evaluate(shown) == pytest.approx((stored / 255).tolist(), abs=6e-4)
-            assert "Probability" not in page.evaluate("document.querySelector('#mechanism').textContent")
-            assert f"update {history['validations'][place]['update']}:" in page.evaluate(
-                "document.querySelector('#curve').textContent"
+            assert "probability" not in page.evaluate("document.querySelector('#said').textContent")
+            assert page.evaluate("document.querySelector('#frame').textContent").startswith(
+                f"Update {history['validations'][place]['update']:,}, validation {place + 1} of "
             )
         assert page.problems == []
 
