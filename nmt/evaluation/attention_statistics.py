@@ -173,7 +173,7 @@ def tabulate_lengths(by_length: Sequence[LengthAttention]) -> Table:
         for group in by_length
         if group.heads
     ]
-    return Table(["words", "sentences", "entropy", "largest weight"], rows, "lrrr", "attention by source length")
+    return Table(["words", "sentences", "entropy (nats)", "largest weight"], rows, "lrrr", "attention by source length")
 
 
 def _moments(count: float, total: float, squares: float) -> Moments:

@@ -24,6 +24,8 @@ BLEU_STEP = 10
 LONGEST_NGRAM = 4
 SHOWN = 10
 """N-grams and sentences per system."""
+EMPTY = "–"
+"""What stands for a group with nothing in it."""
 
 Ngram = tuple[str, ...]
 Systems = Sequence[tuple[str, Sequence[str]]]
@@ -288,19 +290,21 @@ class Breakdown:
         """As tables."""
         if self.frequencies:
             rows = [
-                [row[0].name, f"{row[0].in_references:,}", *("–" if one.f1 is None else f"{one.f1:.3f}" for one in row)]
+                [row[0].name, _count(n := row[0].in_references), *(f"{one.f1:.3f}" if n else EMPTY for one in row)]
                 for row in zip(*self.frequencies.values(), strict=True)
             ]
             header = ["occurrences", "in references", *self.frequencies]
-            yield ReportSection("F1 of words by their frequency in training", [_table(header, rows)])
-        few = f"- (under {FEWEST})"
+            caption = "F1, from 0 to 1: harmonic mean of the shares of translated and of reference words in common"
+            yield ReportSection("F1 of words by their frequency in training", [_table(header, rows, caption)])
+        few = f"{EMPTY} (under {FEWEST})"
         rows = [
             [row[0].name, f"{row[0].sentences:,}", *(few if one.bleu is None else f"{one.bleu:.2f}" for one in row)]
             for row in zip(*self.lengths.values(), strict=True)
         ]
-        yield ReportSection("BLEU by source length", [_table(["words", "sentences", *self.lengths], rows)])
+        header = ["words of the source", "sentences", *self.lengths]
+        yield ReportSection("BLEU by source length", [_table(header, rows)])
         rows = [
-            [f"{low}-{low + BLEU_STEP}", *(f"{count:,}" for count in counts)]
+            [f"{low}-{low + BLEU_STEP}", *map(_count, counts)]
             for low, *counts in zip(range(0, 100, BLEU_STEP), *self.scores.values(), strict=True)
         ]
         yield ReportSection("Sentences by their BLEU", [_table(["BLEU", *self.scores], rows)])
@@ -354,6 +358,10 @@ def _tables(difference: Difference) -> Iterator[Table | str]:
         for gap in gaps:
             rows = [[label, shorten(getattr(gap, label))] for label in ("source", "reference", "first", "second")]
             yield Table(["", ""], [*rows, ["BLEU", f"{gap.gap:+z.1f}"]], "ll")
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number else EMPTY
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> Table:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
+import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,21 +13,22 @@ from typing import Any
 from nmt.config import differing_keys, dump_config
 from nmt.corpus.data_report import read_report
 from nmt.corpus.splitting import Example
-from nmt.evaluation.attention_statistics import tabulate_lengths
+from nmt.drawing.heatmap import EOS_LABEL
+from nmt.evaluation.attention_statistics import LABELS, tabulate_lengths
 from nmt.evaluation.breakdown import Breakdown
 from nmt.evaluation.input_text import evenly_spaced
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from nmt.inspection.explorer_data import name_models
-from nmt.inspection.report_blocks import Block, Chapter, Picture, Preformatted, Sentence, mark_words, plain, render
-from nmt.layers.attention.catalog import describe_mechanism
+from nmt.inspection.report_blocks import Block, Chapter, HeatMap, Picture, Preformatted, Sentence, mark_words, render
+from nmt.models.card import count, describe_model
 from nmt.models.run_records import MARKER as RUN_MARKER
 from nmt.models.run_records import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.files import read_json
 from nmt.system.tables import Table
-from nmt.translation.alignment import draw_alignment
+from nmt.text.languages import language_name
 from nmt.translation.translator import Translator
 
 SHOWN = 10
@@ -34,7 +36,22 @@ SHOWN = 10
 MAPS = 3
 """Sentences whose attention is drawn."""
 CURVE = "learning_curve.png"
-ENVIRONMENT = ("nmt", "python", "torch", "platform", "device", "device_name", "threads")
+ENVIRONMENT = ("python", "platform", "device", "device_name", "threads")
+QUALITY = {50: "very good", 40: "good", 30: "understandable", 20: "clear in gist, but faulty", 10: "hard to understand"}
+"""From which BLEU on translations are called what, after the rule of thumb of Google's AutoML Translation."""
+MEANINGS = {
+    "BLEU": "agreement with the references in words and groups of two to four words; 100 is word for word",
+    "chrF": "agreement in groups of one to six letters; 100 is letter for letter",
+    "chrF++": "the same with words and pairs of words",
+    "TER": "words to insert, delete, replace or move to reach a reference, per 100 of its words; less is better",
+    "entropy": "how spread the weights of a step are, in nats: 0 for one source token, ln n for n with equal weights",
+    "largest weight": "that of a step, from 0 to 1",
+    "positions above 0.1": "source tokens of a step with such a weight",
+    "coverage": "share of a source that all steps together attended to, from 0 to 1",
+    "diagonality": "1 where attention moves evenly from the first to the last source token, less the further it strays",
+}
+"""What measures are, by their name."""
+SCALE = "The scale of all maps: weights of source tokens (across) at each step of the translation (down), mean of heads"
 
 Opened = tuple[SavedModel, Translator]
 
@@ -61,17 +78,34 @@ def make_report(
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
     by_name = {model: its_files for model, (its_files, _) in named.items()}
     chapters = [
-        Chapter("Models" if others else "Model", [_tabulate_models(by_name)]),
         Chapter("Scores", list(_score_blocks(evaluation))),
         Chapter("Training", list(_curves(by_name))),
         *(Chapter(section.title, list(section.blocks)) for section in replace(breakdown, differences=[]).sections()),
         Chapter("Best and worst sentences", list(_extremes(evaluation, examples, rules))),
         *_changes(breakdown),
         Chapter("Attention", list(_attention(evaluation, translator, examples))),
-        Chapter("Config", list(_configs(by_name))),
+        Chapter("Models" if others else "Model", [_tabulate_models(by_name)]),
+        Chapter("Config", list(_configs(by_name)), folded=True),
         *_data(saved),
     ]
-    return render(title, [chapter for chapter in chapters if chapter.blocks])
+    lead = _lead(name, saved, evaluation, examples)
+    return render(title, lead, [chapter for chapter in chapters if chapter.blocks])
+
+
+def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation, examples: Sequence[Example]) -> list[str]:
+    """Two sentences, what was trained on what and how good it is; and the date of training if it is known."""
+    config, described = saved.config, _describe_model(saved)
+    source, target = map(language_name, config.data.languages)
+    quality = next((words for least, words in QUALITY.items() if evaluation.bleu >= least), "hardly usable")
+    exact = sum(text in example.references for text, example in zip(evaluation.hypotheses, examples, strict=True))
+    new = " new" if evaluation.seen.sentences == 0 else ""
+    sentences = (
+        f"{name} is a {config.model.family} model that learned to translate {source} to {target} from sentences and "
+        f"their translations: {described['trained on']}. By a rule of thumb, its own translations of "
+        f"{evaluation.sentences:,}{new} sentences ({evaluation.what}) are {quality}: {evaluation.bleu:.1f} of 100 "
+        f"BLEU, and {exact:,} are word for word the expected ones."
+    )
+    return [sentences, *([f"Trained on {described['date']}."] if "date" in described else [])]
 
 
 def _tabulate_models(models: Mapping[str, SavedModel]) -> Table:
@@ -81,36 +115,20 @@ def _tabulate_models(models: Mapping[str, SavedModel]) -> Table:
 
 
 def _describe_model(saved: SavedModel) -> dict[str, str]:
-    metadata, config = saved.metadata, saved.config
-    run = _read_run_json(saved.path.parent / RUN_MARKER)
-    environment = _read_run_json(saved.path.parent / "environment.json")
-    attention, equation = describe_mechanism(config.model)
-    described = {
-        "config": config.name,
-        "languages": " to ".join(config.data.languages),
-        "attention": attention,
-        "equation": equation,
-        "encoder": config.model.encoder.summary,
-        "decoder": config.model.decoder.summary,
-        "weights": _count(metadata.get("parameters")),
-        "of update": _count(metadata.get("update")),
-        "precision in training": config.train.precision,
-        "licence of the data": config.data.licence or "not stated",
-    }
+    run, environment = (_read_run_json(saved.path.parent / name) for name in (RUN_MARKER, "environment.json"))
+    files = [Path(source).name for source in saved.config.data.source]
+    described = {"config": saved.config.name, **describe_model(saved.config, saved.metadata, files)}
+    described["precision in training"] = saved.config.train.precision
     if run:
         seconds = run.get("training_seconds")
         minutes = f"{seconds / 60:,.1f}" if isinstance(seconds, int | float) else "-"
-        updates, tokens = _count(run.get("updates")), _count(run.get("tokens"))
-        described["training"] = f"{updates} updates, {tokens} target tokens, {minutes} minutes"
+        updates, tokens = count(run.get("updates")), count(run.get("tokens"))
+        described["run"] = f"{updates} updates, {tokens} target tokens, {minutes} minutes"
+        with contextlib.suppress(ValueError):
+            described["date"] = str(datetime.date.fromisoformat(str(run.get("time"))[:10]))
     if environment:
-        versions = {"nmt": metadata.get("nmt_version", "-"), **environment}
-        described["trained with"] = ", ".join(f"{key} {versions[key]}" for key in ENVIRONMENT if key in versions)
+        described["trained with"] = ", ".join(f"{key} {environment[key]}" for key in ENVIRONMENT if key in environment)
     return described
-
-
-def _count(value: Any) -> str:
-    """A number of the metadata of a run or model, which may be damaged."""
-    return f"{value:,}" if isinstance(value, int) else "-"
 
 
 def _read_run_json(path: Path) -> dict[str, Any]:
@@ -125,27 +143,42 @@ def _read_run_json(path: Path) -> dict[str, Any]:
 def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
     yield (
         f"{evaluation.what}: {evaluation.sentences:,} sentences with {evaluation.references:,} references, "
-        f"beam {evaluation.beam_size}."
+        f"{evaluation.beam_size} hypotheses kept at each step of the search (beam); {evaluation.seen}."
     )
     yield from evaluation.warnings
-    yield str(evaluation.seen)
-    rows = []
-    for score in evaluation.scores.values():
-        interval = "-" if score.confidence is None else f"± {score.confidence:.2f}"
-        rows.append([score.name, f"{score.value:.2f}", interval, score.signature])
-    yield Table(["", "score", "95% interval", "signature"], rows, "lrrl")
+    scores = evaluation.scores.values()
+    intervals = ["–" if score.confidence is None else f"± {score.confidence:.2f}" for score in scores]
+    numbers = {score.name: [f"{score.value:.2f}", half] for score, half in zip(scores, intervals, strict=True)}
+    yield _define(numbers, ["score", "95% interval"], "Scores, with what other sentences of this kind would change")
     if evaluation.comparisons:
         yield replace(evaluation.comparison_table, caption="Compared with others")
         yield (
-            "p is the probability of a difference this large if both were equally good, by a paired bootstrap; it says "
-            "nothing of how another seed would have turned out."
+            "p is the probability of a difference this large, in either direction, if both were equally good, by a "
+            "paired bootstrap; it says nothing of how another seed would have turned out."
         )
-    yield str(evaluation.diagnosis)
-    for name, measures in (("references", evaluation.teacher_forced), ("its own words", evaluation.free_running)):
+    yield (
+        f"Faults: {evaluation.diagnosis}. The length ratio is words of the translations per word of the references. "
+        "Repeated is a word three times in a row, or a group of two to four twice, where no reference has that."
+    )
+    for name, measures in (("the references", evaluation.teacher_forced), ("its own words", evaluation.free_running)):
         if measures is not None:
-            yield f"reading {name}: {measures}"
+            yield f"Predicting the references, reading {name} before each token: {measures}."
+    yield (
+        "Loss is the mean of -ln p in nats per token, p being the probability that the model gives a token of the "
+        "references; perplexity is e to the power of it; accuracy is the share of tokens that are most probable."
+    )
     if evaluation.short_inputs is not None:
-        yield str(evaluation.short_inputs)
+        yield (
+            f"Made of training text and judged without references, {evaluation.short_inputs} pass: they are not empty, "
+            "repeat nothing, are of a usual length, and have the words, numbers and names of the input."
+        )
+    yield f"Signatures of the scores: {'; '.join(f'{score.name} {score.signature}' for score in scores)}."
+
+
+def _define(values: Mapping[str, Sequence[str]], header: Sequence[str], caption: str) -> Table:
+    """Measures with what they are."""
+    rows = [[name, *cells, MEANINGS.get(name, "")] for name, cells in values.items()]
+    return Table(["", *header, "what it is"], rows, f"l{'r' * len(header)}l", caption)
 
 
 def _curves(models: Mapping[str, SavedModel]) -> Iterator[Picture]:
@@ -165,7 +198,7 @@ def _extremes(evaluation: ModelEvaluation, examples: Sequence[Example], rules: S
             alone = [Example(example.src, (reference,)) for reference in example.references]
             close = sentence_scores(alone, [text] * len(alone), rules)
             nearest = example.references[close.index(max(close))]
-            rows = [("reference", plain(nearest)), ("translation", mark_words(nearest, text))]
+            rows = [("reference", mark_words(nearest, nearest)), ("translation", mark_words(nearest, text))]
             yield Sentence(f"{name}: sentence {number + 1}, BLEU {scores[number]:.1f}", example.src, rows)
 
 
@@ -175,7 +208,8 @@ def _changes(breakdown: Breakdown) -> Iterator[Chapter]:
         blocks = []
         for better, gaps in zip((first, second), difference.gaps, strict=True):
             for gap in gaps[:SHOWN]:
-                rows = [("reference", plain(gap.reference)), (second, plain(gap.second))]
+                texts = [("reference", gap.reference), (second, gap.second)]
+                rows = [(label, mark_words(text, text)) for label, text in texts]
                 rows.append((first, mark_words(gap.second, gap.first)))
                 note = f"{better} is better, by {abs(gap.gap):.1f} BLEU"
                 blocks.append(Sentence(note, gap.source, rows))
@@ -183,20 +217,19 @@ def _changes(breakdown: Breakdown) -> Iterator[Chapter]:
 
 
 def _attention(evaluation: ModelEvaluation, translator: Translator, examples: Sequence[Example]) -> Iterator[Block]:
-    if not evaluation.attention:
+    if not (heads := evaluation.attention):
         return
-    several = len(evaluation.attention) > 1
-    for number, head in enumerate(evaluation.attention, 1):
-        yield f"Head {number}: {head}." if several else f"{str(head)[0].upper()}{str(head)[1:]}."
+    names = [f"head {number}" for number in range(1, len(heads) + 1)] if len(heads) > 1 else ["mean and deviation"]
+    values = {label: [str(getattr(head, name)) for head in heads] for name, label in LABELS.items()}
+    yield _define(values, names, "Where the decoder looks: mean ± standard deviation")
     yield tabulate_lengths(evaluation.attention_by_length)
+    yield HeatMap(SCALE, [[tenths / 10 for tenths in range(11)]], ["0", *[""] * 9, "1"], ["weight"])
     chosen = [examples[number].src for number in evenly_spaced(len(examples), MAPS)]
     for source, translation in zip(chosen, translator.translate(chosen, with_alignment=True), strict=True):
-        if translation.alignment is None or not translation.alignment.any():
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "map.png"
-            draw_alignment(translation.alignment, translation.src_tokens, translation.tokens, path)
-            yield Picture(f"{source} → {translation.text}", path.read_bytes())
+        if translation.alignment is not None and translation.alignment.any():
+            weights = translation.alignment.double().mean(dim=1).tolist()
+            columns, rows = ([*tokens, EOS_LABEL] for tokens in (translation.src_tokens, translation.tokens))
+            yield HeatMap(f"{source} → {translation.text}", weights, columns, rows)
 
 
 def _configs(models: Mapping[str, SavedModel]) -> Iterator[Block]:
@@ -214,9 +247,9 @@ def _data(saved: SavedModel) -> Iterator[Chapter]:
         directory = find_data(saved)
         sections = read_report(directory)
     except (CheckpointError, DataError) as error:
-        yield Chapter("Data", [f"left out: {error}"])
+        yield Chapter("Data", [f"left out: {error}"], folded=True)
         return
     for section in sections:
         picture = directory / section.picture
         shown = [Picture(section.title, picture.read_bytes())] if picture.is_file() else []
-        yield Chapter(f"Data: {section.title.lower()}", [*section.blocks, *shown])
+        yield Chapter(f"Data: {section.title.lower()}", [*section.blocks, *shown], folded=True)

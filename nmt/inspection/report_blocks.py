@@ -35,6 +35,23 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class HeatMap:
+    """Attention weights; a weight has the same colour in every map.
+
+    Attributes:
+        caption: What it shows.
+        weights: Between 0 and 1, [rows, columns].
+        columns: Tokens of the source.
+        rows: Tokens of the translation.
+    """
+
+    caption: str
+    weights: Sequence[Sequence[float]]
+    columns: Sequence[str]
+    rows: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Sentence:
     """A sentence with what systems make of it.
 
@@ -56,7 +73,7 @@ class Preformatted:
     content: str
 
 
-Block = str | Table | Picture | Sentence | Preformatted
+Block = str | Table | Picture | HeatMap | Sentence | Preformatted
 
 
 @dataclass(frozen=True)
@@ -66,10 +83,12 @@ class Chapter:
     Attributes:
         title: Heading.
         blocks: Its content.
+        folded: Whether a reader has to open it.
     """
 
     title: str
     blocks: Sequence[Block]
+    folded: bool = False
 
 
 def mark_words(before: str, after: str) -> list[Piece]:
@@ -84,14 +103,15 @@ def mark_words(before: str, after: str) -> list[Piece]:
     return pieces
 
 
-def plain(text: str) -> list[Piece]:
-    """A text without marks."""
-    return [("same", text)]
+def render(title: str, lead: Sequence[str], chapters: Sequence[Chapter]) -> str:
+    """The page: it loads nothing and has no script.
 
-
-def render(title: str, chapters: Sequence[Chapter]) -> str:
-    """The page: it loads nothing and has no script."""
+    Args:
+        title: Heading.
+        lead: Paragraphs that say in short what the page is about.
+        chapters: Its parts.
+    """
     style = (FOLDER / "report.css").read_text(encoding="utf-8")
     page = template("report.html", trim_blocks=True, lstrip_blocks=True)
-    html: str = page.render(title=title, chapters=chapters, style=style, kind=lambda block: type(block).__name__)
+    html: str = page.render(title=title, lead=lead, chapters=chapters, style=style, kind=lambda it: type(it).__name__)
     return html

@@ -1,6 +1,6 @@
 """The model card: a README in each model directory, after Mitchell et al. (2019)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nmt.config import Config
@@ -35,7 +35,20 @@ def make_card(config: Config, metadata: Mapping[str, Any]) -> str:
 
 
 def _table(config: Config, metadata: Mapping[str, Any]) -> Iterator[str]:
-    model, data = config.model, metadata.get("data")
+    yield from ("| | |", "|---|---|")
+    rows = describe_model(config, metadata, config.data.source)
+    yield from (f"| {name} | {_inline(value)} |" for name, value in rows.items())
+
+
+def describe_model(config: Config, metadata: Mapping[str, Any], sources: Sequence[str]) -> dict[str, str]:
+    """What a model is and how it was trained, in a few words each.
+
+    Args:
+        config: Its config.
+        metadata: Content of `model.json`, whose values may be damaged.
+        sources: What the files of the corpus are called.
+    """
+    model, data, average = config.model, metadata.get("data"), metadata.get("average_of")
     mechanism, equation = describe_mechanism(model)
     text = {"spacy": "words (spaCy)", "whitespace": "words, separated by spaces", "subword": "subwords"}
     number = data.get("pairs") if isinstance(data, dict) else None  # an average has it from a file
@@ -44,18 +57,23 @@ def _table(config: Config, metadata: Mapping[str, Any]) -> Iterator[str]:
         "attention": f"{mechanism}. {equation}" if equation else mechanism,
         "encoder": model.encoder.summary,
         "decoder": model.decoder.summary,
-        "weights": f"{metadata['parameters']:,}",
+        "weights": count(metadata.get("parameters")),
         "text": f"{text[config.text.tokenizer]}, {'lower case' if config.text.lowercase else 'cased'}",
-        "trained on": f"{pairs}{', '.join(map(_inline, config.data.source)) or 'unknown'}",
-        "licence of the data": "not stated" if config.data.licence is None else _inline(config.data.licence),
+        "trained on": f"{pairs}{', '.join(sources) or 'unknown'}",
+        "licence of the data": config.data.licence or "not stated",
     }
     if "epoch" in metadata:
-        rows["training"] = f"update {metadata['update']:,}, epoch {metadata['epoch']:,}, seed {config.train.seed}"
-    if "average_of" in metadata:
-        rows["training"] = f"the average of {len(metadata['average_of'])} models"
-    rows["versions"] = f"nmt {metadata['nmt_version']}, torch {metadata['torch_version']}"
-    yield from ("| | |", "|---|---|")
-    yield from (f"| {name} | {value} |" for name, value in rows.items())
+        update, epoch = count(metadata.get("update")), count(metadata["epoch"])
+        rows["training"] = f"update {update}, epoch {epoch}, seed {config.train.seed}"
+    if isinstance(average, list):
+        rows["training"] = f"the average of {len(average)} models"
+    rows["versions"] = ", ".join(f"{name} {metadata.get(f'{name}_version', '-')}" for name in ("nmt", "torch"))
+    return rows
+
+
+def count(value: Any) -> str:
+    """A number of the metadata of a run or model, which may be damaged."""
+    return f"{value:,}" if isinstance(value, int) else "-"
 
 
 def _score_lines(metadata: Mapping[str, Any]) -> Iterator[str]:

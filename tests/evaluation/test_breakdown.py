@@ -1,5 +1,6 @@
 import itertools
 import random
+from collections import Counter
 
 import pytest
 
@@ -9,6 +10,7 @@ from nmt.evaluation.breakdown import (
     accuracy_by_frequency,
     bin_by_length,
     bleu_by_length,
+    break_down,
     compare_ngrams,
     count_by_score,
     largest_gaps,
@@ -108,3 +110,15 @@ def test_the_largest_gaps() -> None:
     assert worse[0].gap == pytest.approx(-100)
     assert (better[0].first, better[0].second, better[0].reference) == (good, bad, good)
     assert len(largest_gaps(examples, first, second, scores, 1)[0]) == 1
+
+
+def test_a_group_with_nothing_in_it_has_a_dash() -> None:
+    examples = [Example("a b", ("the cat",)), Example("a b", ("the dog",))]
+    breakdown = break_down(examples, [("one", ["the cat", "the rare"])], RULES, Counter(the=20, cat=3, dog=3, rare=1))
+    words, lengths, scores = (section.blocks[0].rows for section in breakdown.sections())
+    assert {row[0]: (*row[1:],) for row in words} == {
+        **{"0": ("–", "–"), "1": ("–", "–"), "2-4": ("2", "0.667"), "5-9": ("–", "–"), "10-99": ("2", "1.000")},
+        **{"100-999": ("–", "–"), "1000+": ("–", "–")},
+    }
+    assert [[*row] for row in lengths] == [["2", "2", "– (under 30)"]]
+    assert sorted(count for _, count in scores) == ["1", "1", *["–"] * 8]

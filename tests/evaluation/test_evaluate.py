@@ -228,7 +228,8 @@ def test_a_breakdown_of_two_systems(here: Project, cli: Cli) -> None:
     assert [each["f1"] for each in found["frequencies"][other] if each["low"] == 5] == [None]
     first, *_, last = zip(found["scores"][ours], found["scores"][other], strict=True)
     lines = outcome.out.splitlines()
-    rows = ["5-9\t0\t–\t–", f"0-10\t{first[0]}\t{first[1]}", f"90-100\t{last[0]}\t{last[1]}"]
+    dashes = [[count or "–" for count in counts] for counts in (first, last)]
+    rows = ["5-9\t–\t–\t–", "0-10\t{}\t{}".format(*dashes[0]), "90-100\t{}\t{}".format(*dashes[1])]
     (difference,) = found["differences"]
     better, _ = difference["gaps"]
     assert better[0]["second"] == "A"

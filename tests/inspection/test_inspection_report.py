@@ -1,17 +1,20 @@
 """nmt report: one HTML file with everything that an evaluation says."""
 
 import base64
+import itertools
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from browser import browsing, needs_chromium
+from browser import Page, browsing, needs_chromium
 from conftest import Cli, Project
 
 import nmt
-from nmt.inspection.report_blocks import Chapter, Picture, Preformatted, Sentence, mark_words, plain, render
+from nmt.evaluation.attention_statistics import LABELS
+from nmt.inspection.report_blocks import Chapter, HeatMap, Picture, Preformatted, Sentence, mark_words, render
 from nmt.system.tables import Table
 
 
@@ -44,7 +47,8 @@ def test_the_report_says_what_the_evaluation_does_in_one_file(here: Project, cli
         assert f"{score.value:.2f}" in text
         assert score.signature in text
     assert str(found.diagnosis) in text
-    assert str(found.attention[0])[1:] in text
+    for name, label in LABELS.items():
+        assert f"{label}{getattr(found.attention[0], name)}" in text
     for name in ("reversal", "other"):
         assert f"Learning curve of {name}" in text
     assert "train.epochs (1 in other, 8 in reversal)" in text
@@ -59,9 +63,39 @@ def test_the_report_says_what_the_evaluation_does_in_one_file(here: Project, cli
     assert all(url.startswith(("data:", "#")) for url in loaded)
     assert str(here.root) not in reader.text.split("source:")[0]
     pictures = re.findall(r"data:image/png;base64,([^\"]+)", report)
-    assert len(pictures) >= 5
+    assert len(pictures) == text.count("Learning curve of ")
     assert all(base64.b64decode(each).startswith(b"\x89PNG") for each in pictures)
+    assert "nan" not in text.split()
     assert len(report) < 5_000_000
+
+
+def test_two_sentences_and_the_date_are_on_top(here: Project, cli: Cli) -> None:
+    run = Path("runs/short")
+    assert cli("train", "--config", here.config, "--output", run, "--set", "train.epochs=5").code == 0
+    state = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    (run / "run.json").write_text(json.dumps({**state, "time": "2024-02-29T23:59:59+0000"}), encoding="utf-8")
+    found = nmt.evaluate(run)
+    references = [json.loads(line)["references"] for line in (here.data / "test.jsonl").read_text("utf-8").splitlines()]
+    exact = sum(text in expected for text, expected in zip(found.hypotheses, references, strict=True))
+    assert 0 < exact < len(references)
+    pairs = json.loads((run / "best/model.json").read_text(encoding="utf-8"))["data"]["pairs"]
+    words = ("hardly usable", "hard to understand", "clear in gist, but faulty", "understandable", "good", "very good")
+    html = nmt.report(run, output="report.html").read_text(encoding="utf-8")
+    assert re.findall('<p class="lead">(.*?)</p>', html) == [
+        "short is a recurrent model that learned to translate English to German from sentences and their translations: "
+        f"{pairs:,} pairs of corpus.tsv. By a rule of thumb, its own translations of {len(references)} new sentences "
+        f"(test) are {words[min(5, int(found.bleu // 10))]}: {found.bleu:.1f} of 100 BLEU, and {exact} are word for "
+        "word the expected ones.",
+        "Trained on 2024-02-29.",
+    ]
+    assert html == nmt.report(run, output="again.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("time", [None, "yesterday", 7, ["2024-02-29"]])
+def test_a_date_that_cannot_be_read_is_left_out(here: Project, time: object) -> None:
+    state = json.loads((here.run / "run.json").read_text(encoding="utf-8"))
+    (here.run / "run.json").write_text(json.dumps({**state, "time": time}), encoding="utf-8")
+    assert "Trained on" not in nmt.report(here.run, output="report.html").read_text(encoding="utf-8")
 
 
 def test_damaged_metadata_are_left_out(here: Project) -> None:
@@ -101,11 +135,12 @@ def test_text_cannot_run(tmp_path: Path) -> None:
         HOSTILE,
         Table([HOSTILE], [[HOSTILE]], "l", HOSTILE),
         Picture(HOSTILE, b"\x89PNG"),
-        Sentence(HOSTILE, HOSTILE, [(HOSTILE, plain(HOSTILE)), (HOSTILE, mark_words("a", HOSTILE))]),
+        Sentence(HOSTILE, HOSTILE, [(HOSTILE, mark_words(HOSTILE, HOSTILE)), (HOSTILE, mark_words("a", HOSTILE))]),
         Preformatted(HOSTILE),
+        HeatMap(HOSTILE, [[1.0]], [HOSTILE], [HOSTILE]),
     ]
     path = tmp_path / "page.html"
-    path.write_text(render(HOSTILE, [Chapter(HOSTILE, blocks)]), encoding="utf-8")
+    path.write_text(render(HOSTILE, [HOSTILE], [Chapter(HOSTILE, blocks)]), encoding="utf-8")
     with browsing() as page:
         page.open(path.as_uri(), 320)
         assert page.evaluate("window.hit") is None
@@ -122,3 +157,137 @@ def test_a_model_without_its_run_and_data_still_has_a_report(here: Project) -> N
     Path("out.txt").write_text("B A\nD C\n", encoding="utf-8")
     report = nmt.report("model", src="in.txt", ref="out.txt", output="report.html")
     assert "Report on model" in report.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page_of_two(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report on a model that is compared with a copy of itself."""
+    folder = tmp_path_factory.mktemp("report")
+    shutil.copytree(project.run, folder / "other")
+    return nmt.report(project.run, against=folder / "other", data=project.data, output=folder / "report.html")
+
+
+TEXTS = """(() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgba = color => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] / 255 + below[i] * (1 - top[3] / 255)).concat(255);
+  const light = rgb => rgb.slice(0, 3).map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const all = [];
+  document.querySelectorAll("details").forEach(part => { part.open = true; });
+  for (const element of document.body.querySelectorAll("*")) {
+    const own = [...element.childNodes].filter(node => node.nodeType === 3 && node.data.trim());
+    if (!own.length) continue;
+    const layers = [];
+    for (let at = element; at; at = at.parentElement) layers.unshift(rgba(getComputedStyle(at).backgroundColor));
+    const back = layers.reduce((below, top) => over(top, below), rgba("canvas"));
+    const style = getComputedStyle(element), front = rgba(style.color);
+    front[3] *= style.opacity;
+    const [low, high] = [light(over(front, back)), light(back)].sort((a, b) => a - b);
+    const text = own[0].data.trim().slice(0, 30);
+    all.push({ text, tag: element.tagName, contrast: (high + .05) / (low + .05), size: parseFloat(style.fontSize) });
+  }
+  return all;
+})()"""
+"""Each text of a page with its contrast (WCAG 2.1) and its size in pixels."""
+
+
+def show(page: Page, path: Path, width: int, scheme: str = "light", media: str = "") -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.call("Emulation.setEmulatedMedia", media=media, features=features)
+    page.open(path.as_uri(), width)
+
+
+@needs_chromium
+def test_every_text_is_legible_in_the_light_and_in_the_dark(page_of_two: Path) -> None:
+    with browsing() as page:
+        backs = []
+        for scheme, width in itertools.product(("light", "dark"), (1400, 360)):
+            show(page, page_of_two, width, scheme)
+            backs.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+            texts = page.evaluate(TEXTS)
+            assert len(texts) > 300
+            assert [text for text in texts if text["contrast"] < 4.5] == []
+            assert [text for text in texts if text["size"] < 11] == []
+        assert len({*backs}) == 2
+        assert page.problems == []
+
+
+WIDER = """[...document.querySelectorAll("table, img, pre")].filter(block => {
+  const box = block.closest(".scroll, pre").getBoundingClientRect();
+  return box.right > innerWidth || block.getBoundingClientRect().right > box.right + SCROLLED;
+}).length"""
+
+
+@needs_chromium
+def test_tables_scroll_inside_their_boxes_on_a_phone(page_of_two: Path) -> None:
+    with browsing() as page:
+        show(page, page_of_two, 360)
+        page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        assert page.evaluate(WIDER.replace("SCROLLED", "1e9")) == 0
+        assert page.evaluate(WIDER.replace("SCROLLED", "1")) > 0
+        scrolling = page.evaluate(
+            "[...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > box.clientWidth)"
+            ".map(box => (box.scrollLeft = 1e6, box.scrollLeft))"
+        )
+        assert len(scrolling) > 2
+        assert min(scrolling) > 0
+        first = "[...document.querySelectorAll('figure')].map(figure => figure.firstElementChild.tagName)"
+        assert {*page.evaluate(first)} == {"FIGCAPTION"}
+        assert page.problems == []
+
+
+@needs_chromium
+def test_the_config_is_folded_on_the_screen_and_open_in_print(page_of_two: Path) -> None:
+    shown = "document.querySelector('pre').checkVisibility()"
+    with browsing() as page:
+        show(page, page_of_two, 718)
+        assert page.evaluate(shown) is False
+        titles = page.evaluate(
+            "[...document.querySelectorAll('details:not([open]) h2')].map(title => title.textContent)"
+        )
+        assert titles[0] == "Config"
+        assert all(title.startswith("Data") for title in titles[1:])
+        page.evaluate("document.querySelector('details:not([open]) summary').click()")
+        page.wait_for(shown)
+
+        show(page, page_of_two, 718, media="print")  # A4 between margins of a centimetre
+        assert page.evaluate("document.querySelector('pre').getBoundingClientRect().height") > 100
+        assert page.evaluate("document.querySelector('nav').getBoundingClientRect().height") == 0
+        assert page.evaluate(WIDER.replace("SCROLLED", "1")) == 0
+        pdf = base64.b64decode(page.call("Page.printToPDF")["data"])
+        assert pdf.startswith(b"%PDF")
+        assert page.problems == []
+
+
+@needs_chromium
+def test_a_weight_has_one_colour_in_all_maps(page_of_two: Path, project: Project) -> None:
+    cells = """[...document.querySelectorAll("table.map")].map(map => [
+      map.caption.textContent, [...map.rows].slice(1).map(row => [...row.querySelectorAll("td")].map(cell => [
+        parseFloat(cell.style.getPropertyValue("--weight")), cell.textContent, getComputedStyle(cell).backgroundColor,
+      ]))])"""
+    translator = nmt.Run(project.run).translator()
+    with browsing() as page:
+        for scheme in ("light", "dark"):
+            show(page, page_of_two, 1400, scheme)
+            (_, (legend,)), *maps = page.evaluate(cells)
+            assert [weight for weight, *_ in legend] == [tenths / 10 for tenths in range(11)]
+            assert [text for _, text, _ in legend] == ["", *(f".{tenths}" for tenths in range(1, 10)), "1.0"]
+            assert len(maps) == 3
+            colours: dict[float, str] = {}
+            for weight, _, colour in itertools.chain(legend, *itertools.chain(*(rows for _, rows in maps))):
+                assert colours.setdefault(weight, colour) == colour
+            brightness = [sum(map(float, re.findall(r"[\d.]+", colours[weight]))) for weight in sorted(colours)]
+            assert brightness == sorted(brightness, reverse=scheme == "light")
+            assert len({*(colour for *_, colour in legend)}) == 11
+    for caption, rows in maps:
+        source, _, text = caption.partition(" → ")
+        (translation,) = translator.translate([source], with_alignment=True)
+        assert translation.text == text
+        assert translation.alignment is not None
+        expected = translation.alignment.double().mean(dim=1).tolist()
+        assert [[weight for weight, *_ in row] for row in rows] == [pytest.approx(row, abs=6e-4) for row in expected]
