@@ -12,6 +12,7 @@ import importlib
 import inspect
 import logging
 import re
+import shlex
 import sys
 from collections import abc
 from collections.abc import Callable, Iterator, Sequence
@@ -61,6 +62,8 @@ _ENTRY = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 """What a docstring says of one parameter."""
 _DEFAULT = re.compile(r"[;.] None is (.+)\.$")
 """What it says of a parameter that is not given."""
+_UNNAMED = "config_argument"
+"""Parameter of a config that is given without --config."""
 _TYPES = {r"{([A-Z|]+)}": r"\1", r" <[\w\[\]]+>": "", r"(\d+)<=x<=(\d+)": r"\1 to \2", r"x>=(\d+)": r"from \1"}
 """What Typer writes of types and ranges, and what --help says instead; never much longer, as lines are wrapped."""
 
@@ -106,9 +109,16 @@ def command(
                 importlib.import_module(imports)
             raise_on_interrupt()
             values = {key: value.value if isinstance(value, Enum) else value for key, value in arguments.items()}
+            if _UNNAMED in values:
+                given = {values.pop(_UNNAMED), values["config"]} - {None, ""}
+                if len(given) > 1 or (values["config"] == "" and not given):
+                    raise ConfigError(
+                        f"give one config, a file or a name; found {' and '.join(sorted(given)) or 'none'}"
+                    )
+                values["config"] = next(iter(given), None)
             if names_model and not values["model"] and sys.stderr.isatty():
                 _name_model()
-            *calls, own = ({key: values[key] for key in keys if values[key] not in (None, [])} for keys in accepted)
+            *calls, own = ({key: values[key] for key in keys if values.get(key) not in (None, [])} for keys in accepted)
             handler(*(partial(function, **call) for function, call in zip(functions, calls, strict=True)), **own)
 
         offered = sorted(reduce(_merge, accepted).values(), key=lambda option: option.default is not option.empty)
@@ -164,8 +174,14 @@ def _parameters(function: Callable[..., Any], first: int = 0) -> Iterator[tuple[
         flag_names = [f"{flags[key][0]}/--no{flags[key][0][1:]}"] if default is True else flags[key]
         shown: dict[str, Any] = {"metavar": metavar, "help": text, "min": option.minimum, "max": option.maximum}
         shown |= {"parser": option.parse, "autocompletion": option.complete}
-        info = typer.Argument(**shown) if isinstance(option, Argument) else typer.Option(*flag_names, **shown)
         offered = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default)
+        if option is CONFIG:  # an argument too: one of the two is enough, and needed where the option is empty
+            usual = "" if default is offered.empty else f" [default: {default}]"
+            argument = typer.Argument(**shown | {"help": text + usual})
+            yield _UNNAMED, offered.replace(name=_UNNAMED, default=None, annotation=Annotated[kind, argument])
+            offered = offered.replace(default=None if usual else "")
+            shown |= {"help": "The same, by name.", "show_default": False}
+        info = typer.Argument(**shown) if isinstance(option, Argument) else typer.Option(*flag_names, **shown)
         yield key, offered.replace(annotation=Annotated[kind, info])
 
 
@@ -391,11 +407,10 @@ def _attentions() -> None:
 
 
 app.add_typer(configs, name="config")
-ConfigName = Annotated[str, Argument(metavar="CONFIG", kind=str, complete=CONFIG.complete)]
 
 
 @command("show", group=configs)
-def _show_config(config: ConfigName, overrides: Annotated[Overrides, SETTINGS] = ()) -> None:
+def _show_config(config: Annotated[str, CONFIG], overrides: Annotated[Overrides, SETTINGS] = ()) -> None:
     """Print the whole config as YAML, each value with its origin.
 
     Example: nmt config show tatoeba_small --set train.epochs=3
@@ -409,7 +424,7 @@ def _show_config(config: ConfigName, overrides: Annotated[Overrides, SETTINGS] =
 
 
 @command("check", group=configs)
-def _check_config(config: ConfigName, overrides: Annotated[Overrides, SETTINGS] = ()) -> None:
+def _check_config(config: Annotated[str, CONFIG], overrides: Annotated[Overrides, SETTINGS] = ()) -> None:
     """Report every problem of a config. It reads no data; nmt check does.
 
     Example: nmt config check mine.yaml
@@ -439,7 +454,36 @@ def _run_app() -> int | None:
         code: int | None = app(standalone_mode=False)
     except typer.Abort:
         raise KeyboardInterrupt from None
+    except Exception as error:
+        if hasattr(error, "possibilities"):  # there is no such option
+            _name_settings(error)
+        raise
     return code
+
+
+def _name_settings(error: Any) -> None:
+    """Add to the error of an unknown option what sets the keys of a config that it may mean.
+
+    A key is meant by its last part, by its last two, or by the initials of the last: --batch-size, --lr.
+    """
+    from nmt.config.description import describe_keys
+
+    option, command = error.option_name, error.ctx.command
+    allowed = [parameter.metavar.partition("KEY=")[0] for parameter in command.params if "--set" in parameter.opts]
+    section = "".join(allowed).removeprefix("SECTION.")
+    words = iter(sys.argv)
+    given = next((word for word in words if word.partition("=")[0] == option), "").partition("=")[2]
+    value = shlex.quote(given or next(words, "VALUE"))
+    settings = {}
+    for path, values, *_ in describe_keys() if allowed else ():
+        last = path.rpartition(".")[2]
+        names = (last, "_".join(path.split(".")[-2:]), "".join(word[0] for word in last.split("_")))
+        if values and option[2:].replace("-", "_") in names and path.startswith(section):
+            settings[path] = f"--set {path}={'true' if values == 'true, false' else value}"
+    if settings:
+        own_first = sorted(settings, key=lambda path: not path.startswith(f"{command.name}."))
+        error.message += f"; set the key of the config: {' or '.join(settings[path] for path in own_first)}"
+        error.possibilities = None  # other options
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ The run is stored where the commands find it: afterwards, `nmt translate "..."` 
 """
 
 import argparse
+import shlex
 import subprocess
 import sys
 import time
@@ -25,6 +26,18 @@ def nmt(*arguments: str | Path) -> str:
     return done.stdout
 
 
+def next_commands(run: Path) -> list[str]:
+    """Commands to go on with, as a shell in the working folder takes them."""
+    program, shown = Path(sys.executable).with_name("nmt"), run.with_name(f"{run.name}-")
+    program = program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program
+    commands = [
+        ["translate", "I am old.", "--model", run],
+        ["attention", "--split", "test", "--model", run, "--output", f"{shown}attention.html"],
+        ["report", "--model", run, "--output", f"{shown}report.html"],
+    ]
+    return [shlex.join(map(str, [program, *command])) for command in commands]
+
+
 def main() -> None:
     """Run the demo."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -32,7 +45,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("runs/demo"), help="run directory to write")
     arguments = parser.parse_args()
     data, run, begin = arguments.data, arguments.output, time.perf_counter()
-    heatmap, test = run / "attention.png", run / "test.json"
+    # Beside the run directory, which --overwrite replaces only if nothing else is in it.
+    heatmap, test = run.with_name(f"{run.name}-attention.png"), run.with_name(f"{run.name}-test.json")
     nmt("preprocess", "--config", "sample", "--output", data, "--overwrite")
     nmt("train", "--config", "sample", "--data", data, "--output", run, "--overwrite")
     scores = nmt("evaluate", "--model", run, "--json", test)
@@ -47,6 +61,7 @@ def main() -> None:
     for what, path in parts.items():
         print(f"{what + ':':19}{path}")
     print(" ".join(scores.splitlines()[0].split()[:2]))
+    print("\nnext: translate, see where the model looks, and read a report", *next_commands(run), sep="\n")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,13 @@ def here(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 def assert_error(outcome, *words: str, code: int = 1) -> None:
     """One clear line on standard error, no traceback, nothing on standard output."""
     assert (outcome.code, outcome.out) == (code, ""), outcome
@@ -172,7 +179,83 @@ def test_unavailable_device(here: Project, tmp_path: Path, cli: Cli) -> None:
 
 def test_wrong_number_of_sources(cli: Cli) -> None:
     sources = [part for name in "abcde" for part in ("-s", name)]
-    assert_error(cli("preprocess", "--config", "sample", *sources), "--source", "found 5")
+    assert_error(cli("preprocess", "--config", "sample", *sources), "sources: 5 files given; give 1 (")
+
+
+@pytest.mark.parametrize("words", [["mine.yaml"], ["mine"], ["--config", "mine"], ["mine", "-c", "mine"]])
+def test_a_config_needs_neither_its_option_nor_its_suffix(empty: Path, cli: Cli, words: list[str]) -> None:
+    text = "data: {source: pairs.tsv, split: {valid_size: 2, test_size: 2}}\ntext: {tokenizer: whitespace}\n"
+    Path("mine.yaml").write_text(f"{text}train: {{max_updates: 1}}\n")
+    assert cli("config", "check", *words).out.endswith(": no problems\n")
+    assert "max_updates: 1 " in cli("config", "show", *words).out
+    data = "data/prepared/mine: does not exist (no data.json); create it with: nmt preprocess --config mine"
+    assert_error(cli("check", *words), data)
+    assert_error(cli("train", *words), data)
+    write_reversal_corpus(Path("pairs.tsv"), 30)
+    assert cli("preprocess", *words).err.endswith("data directory: data/prepared/mine\n")
+
+
+@pytest.mark.parametrize("command", [["train"], ["check"], ["preprocess"], ["config", "show"], ["config", "check"]])
+def test_one_config_is_wanted(empty: Path, cli: Cli, command: list[str]) -> None:
+    one = "give one config, a file or a name; found "
+    assert_error(cli(*command, "b.yaml", "--config", "a.yaml"), f"{one}a.yaml and b.yaml")
+    if command != ["preprocess"]:  # which has a default
+        assert_error(cli(*command), f"{one}none")
+
+
+def test_a_shipped_config_comes_before_a_file_without_its_suffix(empty: Path, cli: Cli) -> None:
+    Path("sample.yaml").write_text("extends: sample\ntrain: {seed: 77}\n")
+    shown = cli("config", "show", "sample")
+    assert "seed: 77" not in shown.out
+    assert shown.err == "sample: the shipped config, not the file sample.yaml; to use that, give its whole name\n"
+    assert "seed: 77" in cli("config", "show", "sample.yaml").out
+
+
+MEANT = [
+    ("train mine --epochs 3", "--epochs; set the key of the config: --set train.epochs=3"),
+    ("train --lr=0.1 mine", "--lr; set the key of the config: --set train.optimizer.learning_rate=0.1"),
+    (
+        "train --seed 3",
+        "--seed; set the key of the config: "
+        "--set train.seed=3 or --set data.split.seed=3 or --set decode.sampling.seed=3",
+    ),
+    (
+        "train --batch-size 32",
+        "--batch-size; set the key of the config: --set train.batch.size=32 or --set decode.batch_size=32",
+    ),
+    ("check --metric", "--metric; set the key of the config: --set train.validation.metric=VALUE"),
+    ("preprocess --lowercase", "--lowercase; set the key of the config: --set text.lowercase=true"),
+    ("preprocess --directory 'a b'", "--directory; set the key of the config: --set data.directory='a b'"),
+    (
+        "translate --length-penalty 0.6 a",
+        "--length-penalty; set the key of the config: --set decode.length_penalty=0.6",
+    ),
+    ("translate --epochs 3", "--epochs"),  # a trained model has only keys of the search
+    ("serve --epochs 3", "--epochs"),
+    ("train -x", "-x"),
+]
+
+
+@pytest.mark.parametrize(("typed", "answer"), MEANT)
+def test_an_option_that_is_a_key_of_configs_is_answered_with_the_setting(cli: Cli, typed: str, answer: str) -> None:
+    outcome = cli(*shlex.split(typed))
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.splitlines()[-1] == f"Error: No such option: {answer}"
+
+
+def test_a_setting_that_is_shown_can_be_used(here: Project, cli: Cli) -> None:
+    answer = cli("train", here.config, "--epochs", 3).err.rpartition("config: ")[2]
+    assert "  epochs: 3 " in cli("config", "show", here.config, *shlex.split(answer)).out
+
+
+def test_a_sentence_that_is_a_file_is_translated_with_a_note(here: Project, cli: Cli) -> None:
+    Path("a b").write_text("c d\n")
+    found = cli("translate", "a b")
+    assert (found.code, found.out) == (0, "B A\n")
+    note = "a b: translated as a sentence, but is a file too; for that: --input 'a b'\n"
+    assert found.err.endswith(note)
+    assert cli("translate", *shlex.split(note.rpartition(": ")[2])).out == "D C\n"
+    assert "file too" not in cli("translate", "a " * 500).err
 
 
 @pytest.mark.parametrize("command", ["train", "check"])
@@ -246,10 +329,10 @@ def test_fixed_context_has_no_attention_to_draw(here: Project, tmp_path: Path, c
 
 
 OPTIONS = {
-    "preprocess": "--config -c --source -s --output -o --drop-overlap --set --overwrite",
+    "preprocess": "config_argument --config -c --source -s --output -o --drop-overlap --set --overwrite",
     "data": "directory",
-    "train": "--config -c --data -d --output -o --set --overwrite --resume",
-    "check": "--config -c --data -d --set --for",
+    "train": "config_argument --config -c --data -d --output -o --set --overwrite --resume",
+    "check": "config_argument --config -c --data -d --set --for",
     "translate": "sentence --model -m --input -i --output -o --beam-size --batch-size --n-best --num-hypotheses "
     "--precision --set --format --with-attention --attention --dictionary --split-sentences --no-split-sentences "
     "--prefix --resume --device --allow-class",
@@ -269,7 +352,7 @@ OPTIONS = {
     "runs": "directory",
     "attentions": "",
 }
-CONFIG_OPTIONS = {"show": "config --set", "check": "config --set", "schema": ""}
+CONFIG_OPTIONS = dict.fromkeys(("show", "check"), "config_argument --config -c --set") | {"schema": ""}
 
 
 def test_commands_and_options_are_those_that_were_decided_on() -> None:

@@ -16,6 +16,13 @@ from nmt.system.errors import ConfigError, shorten
 SPARSE_LIBRARY = "entmax"
 """Package of the normalisers other than softmax."""
 LOCAL_WINDOWS = ("local_m", "local_p")
+ELSEWHERE = {
+    "bahdanau": "attention.score=additive decoder.order=bahdanau",
+    "luong": "attention.score=general decoder.order=luong decoder.input_feeding=true",
+    "dot_product": "attention.score=dot",
+    "multiplicative": "attention.score=general",
+}
+"""What papers and other toolkits call an attention, with the values of `model` that make it here."""
 
 
 def find_properties(score: str) -> ScoreProperties | None:
@@ -28,6 +35,9 @@ def find_properties(score: str) -> ScoreProperties | None:
         return None
     if score in SCORES:
         return SCORES[score]
+    if values := ELSEWHERE.get(score.casefold().replace("-", "_")):
+        settings = " ".join(f"--set model.{value}" for value in values.split())
+        raise ConfigError(f"{score} is not the name of a score here; set what it is: {settings}")
     if not names_class(score):
         known = ["none", *SCORES]
         raise ConfigError(f"unknown score {score!r}; known: {', '.join(known)}{suggest(score, known)}")

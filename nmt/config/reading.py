@@ -1,5 +1,6 @@
 """From YAML files and `--set` to a checked `Config`, and back to YAML."""
 
+import logging
 import operator
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,6 +20,8 @@ from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import read_bytes, shipped
 from nmt.system.limits import MAX_CONFIG
 
+log = logging.getLogger(__name__)
+
 FORMAT = 2
 """Number of the form in which configs are stored: 2 has the keys of a section's kind, 1 (no number) those of all."""
 _SHOWN_PROBLEMS = 50
@@ -30,7 +33,7 @@ Overrides = Mapping[str, Any] | Sequence[str]
 
 
 def find_config(name: str, folder: str = "configs", kind: str = "config") -> Path:
-    """Find a YAML file by its path or by the name of a shipped one.
+    """Find a YAML file by its path, by the name of a shipped one, or by its path without .yaml, in this order.
 
     Args:
         name: Path or name.
@@ -40,11 +43,15 @@ def find_config(name: str, folder: str = "configs", kind: str = "config") -> Pat
     Raises:
         ConfigError: There is none.
     """
-    path, by_name = Path(name), shipped(f"{folder}/{name}.yaml")
+    path, by_name, beside = Path(name), shipped(f"{folder}/{name}.yaml"), Path(f"{name}.yaml")
     if path.is_file():
         return path
     if re.fullmatch(r"[\w-]+", name) and by_name.is_file():
+        if beside.is_file() and not beside.samefile(by_name):
+            log.warning(f"{name}: the shipped {kind}, not the file {beside}; to use that, give its whole name")
         return by_name
+    if beside.is_file():
+        return beside
     known = sorted(file.stem for file in shipped(folder).glob("*.yaml"))
     raise ConfigError(f"{name}: no such {kind} file; shipped {kind}s: {', '.join(known)}{suggest(name, known)}")
 

@@ -259,8 +259,9 @@ class DataSection(Section):
     """Where the sentences come from."""
 
     source: Files = ()
-    """Paths or URLs: one tab-separated file; two, four or six parallel files (source and target of train, valid, test);
-    or the three files of a Tatoeba export (source sentences, target sentences, links)."""
+    """Paths or URLs: one tab-separated or CSV file; two, four or six parallel files (source and target of train, valid,
+    test), where corpus is corpus.en and corpus.de; or the three files of a Tatoeba export (source sentences, target
+    sentences, links)."""
     columns: tuple[Columns, Columns] = key((1, 2), unit="column")
     """Columns of source and target, from 1."""
     src_language: Language = "en"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.config import Config
-from nmt.system.errors import ConfigError
 
 MAX_ABOUT = 1 << 16
 """Bytes that are read of an archive's `_about.txt`."""
@@ -20,15 +19,7 @@ def with_sources(config: Config, sources: Sequence[str], *, keep_licence: bool =
         sources: Files or URLs.
         keep_licence: Whether its licence is theirs; otherwise it stays only with files that are recognisably the
             config's own.
-
-    Raises:
-        ConfigError: There is no format with so many files.
     """
-    if len(sources) not in (1, 2, 3, 4, 6):
-        raise ConfigError(
-            "--source: give 1 file, 2 parallel files, 3 of a Tatoeba export, or 4 or 6 of train, valid and test; "
-            f"found {len(sources)}"
-        )
     own = config.data.source
     same = keep_licence or (len(own) == len(sources) and all(map(_is_copy, own, sources)))
     licence = config.data.licence if same else None

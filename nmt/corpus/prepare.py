@@ -59,9 +59,9 @@ def preprocess(
 
     Args:
         config: Name of a shipped config, path of a YAML file, or a config.
-        source: Corpus to use instead of the config's: one tab-separated file (.txt, .zip, .gz, .xz, .bz2) or URL.
-            Repeat it for 2, 4 or 6 parallel files (source and target of train, valid, test), or for the 3 files of a
-            Tatoeba export (source sentences, target sentences, links).
+        source: Corpus to use instead of the config's: one tab-separated or CSV file (.txt, .csv, .zip, .gz, .xz, .bz2)
+            or URL, or corpus for corpus.en and corpus.de. Repeat it for 2, 4 or 6 parallel files (source and target of
+            train, valid, test), or for the 3 files of a Tatoeba export (source sentences, target sentences, links).
         output: Data directory to write; None is data/prepared/NAME.
         drop_overlap: With ready-made splits, drop training pairs that overlap valid or test.
         overrides: Values in place of the config's: `{"train.epochs": 3}` or `["train.epochs=3"]`.

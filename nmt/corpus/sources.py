@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
-from nmt.corpus.lines import TOO_LONG, Lines, encode_lines, in_blocks, read_file_lines
+from nmt.corpus.lines import CSV, TOO_LONG, UNPACK, Lines, encode_lines, in_blocks, read_file_lines, read_rows
 from nmt.system.errors import DataError, list_names, shorten
 from nmt.system.limits import OVERLONG
 from nmt.text.languages import language_name
 
 log = logging.getLogger(__name__)
 
-HEADER_WORDS = ("source", "src", "target", "tgt")
 MAX_LOCATIONS = 5
 """How many malformed lines are located in the report, per kind."""
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
@@ -139,19 +138,19 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class TabSeparated(Source):
-    """One file of tab-separated columns.
+    """One file of columns, separated by tabs, or as CSV.
 
     Attributes:
         path: The file.
         columns: Wanted columns, from 1: source and target, or those of an export.
         first_lines: Lines to read; None reads all.
-        languages: Codes and names of the languages: a first line of nothing else is a header.
+        data: Languages and columns that a header may name.
     """
 
     path: Path
     columns: tuple[int, ...]
     first_lines: int | None = None
-    languages: tuple[str, ...] = ()
+    data: DataSection = field(default_factory=DataSection)
 
     def __str__(self) -> str:
         return f"{self.path}: source in column {self.columns[0]}, target in column {self.columns[1]}"
@@ -159,9 +158,11 @@ class TabSeparated(Source):
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """About a megabyte of lines at a time."""
         number = 1
-        for lines in in_blocks(read_file_lines(self.path, self.first_lines), len):
-            header = [cell.strip(' "\r\n') for cell in lines[0].decode("utf-8", "replace").split("\t")]
-            if number == 1 and self._is_header(header):
+        for lines in in_blocks(read_rows(self.path, self.first_lines), len):
+            header = _cells(lines[0])
+            if number == 1 and CSV in self.path.name.lower():
+                log.info(f"{self.path}: columns {list_names([f'{n} {title}' for n, title in enumerate(header, 1)])}")
+            if number == 1 and self._is_header(header, _cells(b"".join(lines[1:2]).lower())):
                 log.warning(
                     f"{self.path}:1: {shorten(' | '.join(header))} is a header, not a sentence pair: skipped; if it is "
                     "a pair, move it to another line"
@@ -171,22 +172,32 @@ class TabSeparated(Source):
             yield Chunk((str(self.path),), number, (b"".join(lines),), self.columns)
             number += len(lines)
 
-    def _is_header(self, line: Sequence[str]) -> bool:
-        """Whether the two columns of a line are different ones of a few words that name languages or sides."""
-        names = {name.casefold() for name in (*self.languages, *HEADER_WORDS)}
-        titles = {line[column - 1].casefold() for column in self.columns if column <= len(line)}
-        return len(titles) == 2 and titles <= names
+    def _is_header(self, line: Sequence[str], following: Sequence[str]) -> bool:
+        """Whether cells of a line, but not of the next, are or begin with names of the source and the target, or of
+        their languages.
+
+        Raises:
+            DataError: They do, in other columns than `data` has.
+        """
+        sides = (self.data.src_language, "source", "src"), (self.data.tgt_language, "target", "tgt")
+        names = [{name.casefold() for name in (*side, language_name(side[0]))} for side in sides]
+        cells = [{cell.casefold(), *cell.casefold().split()[:1]} for cell in line]
+        named = [[n for n, cell in enumerate(cells, 1) if cell & titles.difference(following)] for titles in names]
+        if all(named) and not all(map(list.__contains__, named, self.data.columns)):
+            columns = [numbers[0] for numbers in named]
+            raise DataError(f"{self.path}:1: source and target are columns {columns}: --set 'data.columns={columns}'")
+        return all(named)
 
     def explain_empty(self, report: LineReport) -> str:
         """See `Source`."""
         if report.read == report.blank:
             return f"{self.path}: empty; give a file with lines of source<TAB>target"
         src, tgt = self.columns
-        widest = max(line.count(b"\t") for line in read_file_lines(self.path, self.first_lines)) + 1
+        widest = max(line.count(b"\t") for line in read_rows(self.path, self.first_lines)) + 1
         columns = "only one column" if widest == 1 else f"at most {widest} columns"
         return (
             f"{self.path}: no line has columns {src} and {tgt} ({columns} in {report.read:,} lines); write lines of "
-            "source<TAB>target, set data.columns, or give two files of parallel text"
+            "source<TAB>target, set data.columns, name a file with other separators .csv, or give two parallel files"
         )
 
 
@@ -322,10 +333,10 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[
     (.gz, .bz2, .xz) or a zip archive (.zip) of one file, not counting those whose names start with `_`.
 
     Args:
-        paths: One tab-separated file; two parallel files (source, target); three files of a Tatoeba export (source
-            sentences, target sentences, links); or four or six parallel files (source and target of train, valid
-            and, with six, test).
-        data: Columns and languages of a tab-separated file, whether to swap source and target, and how many lines to
+        paths: One file with columns, tab-separated or CSV; two parallel files (source, target), or what their names
+            have before `.en` and `.de`; three files of a Tatoeba export (source sentences, target sentences, links);
+            or four or six parallel files (source and target of train, valid and, with six, test).
+        data: Columns and languages of one file, whether to swap source and target, and how many lines to
             read of an unsplit corpus or of the training split; None is the default.
 
     Returns:
@@ -336,9 +347,11 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[
     """
     data = data or DataSection()
     swap = -1 if data.reverse else 1
+    paths = [file for path in paths for file in _files(path, data)]
     if len(paths) == 1:
-        languages = (*data.languages, *map(language_name, data.languages))
-        return {"train": TabSeparated(paths[0], data.columns[::swap], data.first_lines, languages)}
+        if not paths[0].suffix and not paths[0].exists():
+            raise DataError(f"{paths[0]}: no such file, with or without .{data.src_language} and .{data.tgt_language}")
+        return {"train": TabSeparated(paths[0], data.columns[::swap], data.first_lines, data)}
     if len(paths) == 3:
         src, tgt = paths[:2][::swap]
         return {"train": Export(src, tgt, paths[2], data.first_lines)}
@@ -350,6 +363,15 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[
     pairs = (paths[first : first + 2][::swap] for first in range(0, len(paths), 2))
     first_lines = {"train": data.first_lines, "valid": None, "test": None}
     return {name: Parallel(src, tgt, first_lines[name]) for name, (src, tgt) in zip(first_lines, pairs, strict=False)}
+
+
+def _files(path: Path, data: DataSection) -> list[Path]:
+    """The file itself; or, if only PATH.en and PATH.de exist, for its languages, plain or compressed, these two."""
+    for suffix in ("", *UNPACK):
+        sides = [Path(f"{path}.{language}{suffix}") for language in (data.src_language, data.tgt_language)]
+        if not path.is_file() and all(map(Path.is_file, sides)):
+            return sides
+    return [path]
 
 
 def parse_chunk(chunk: Chunk) -> tuple[list[Pair], LineReport]:
@@ -390,6 +412,10 @@ def _rows(chunk: Chunk, report: LineReport, numbers: int = 0) -> Iterator[list[s
             report.skip("not_a_number", f"{chunk.files[0]}:{number}")
         else:
             yield [cells[column - 1] for column in columns]
+
+
+def _cells(line: bytes) -> list[str]:
+    return [cell.strip(' "\r\n') for cell in line.decode("utf-8", "replace").split("\t")]
 
 
 def _is_number(cell: str) -> bool:

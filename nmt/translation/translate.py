@@ -8,7 +8,7 @@ import itertools
 import logging
 import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -107,6 +107,9 @@ def translate(
     from nmt.translation.formats import choose_format
     from nmt.translation.session import converse
 
+    with suppress(OSError):  # a sentence may be too long for a name
+        if sentence and Path(sentence).is_file():
+            log.warning(f"{sentence}: translated as a sentence, but is a file too; for that: --input '{sentence}'")
     read = [] if sentence is not None else [source or Path("/dev/stdin")]
     check_files({"--output": target, "--attention": picture}, [*read, *([] if entries is None else [entries])])
     name, opened = _open_text(sentence, source)

@@ -1,6 +1,7 @@
 """nmt config show, check and schema."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from conftest import Cli
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import load_config, parse_config, show_config
+from nmt.config import differences, load_config, parse_config, show_config
 from nmt.config.description import json_schema
 from nmt.config.reading import in_one_line
 from nmt.system.files import shipped
@@ -96,6 +97,41 @@ def test_check_and_show_report_every_problem(configs: Path, cli: Cli) -> None:
         assert (outcome.code, outcome.out) == (1, "")
         assert sorted(outcome.err.splitlines()) == lines
     assert cli("config", "check", "nowhere.yaml").code == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("bahdanau", {"attention.score": "additive", "decoder.order": "bahdanau"}),
+        ("Luong", {"attention.score": "general", "decoder.order": "luong", "decoder.input_feeding": "true"}),
+        ("dot-product", {"attention.score": "dot"}),
+        ("multiplicative", {"attention.score": "general"}),
+    ],
+)
+def test_other_names_of_an_attention_are_answered_with_its_settings(
+    cli: Cli, name: str, wanted: dict[str, str]
+) -> None:
+    outcome = cli("config", "check", "tatoeba_small", "--set", f"model.attention.score={name}")
+    settings = " ".join(f"--set model.{key}={value}" for key, value in wanted.items())
+    line = f"{name} is not the name of a score here; set what it is: {settings}"
+    assert (outcome.code, outcome.err) == (1, f"nmt: error: --set model.attention.score: {line}\n")
+    shown = cli("config", "show", "tatoeba_small", *settings.split()).out
+    for key, value in wanted.items():
+        assert re.search(rf"^    {key.partition('.')[2]}: {value} +# --set$", shown, re.MULTILINE)
+
+
+def test_bahdanau_and_luong_are_tatoeba_small_with_their_attention() -> None:
+    small, bahdanau, luong = map(load_config, ("tatoeba_small", "bahdanau", "luong"))
+    same = {"name", "data.directory"}
+    changes = [
+        {key: value for key, _, value in differences(small, other) if key not in same} for other in (bahdanau, luong)
+    ]
+    assert changes == [
+        {"model.decoder.order": "bahdanau", "model.attention.score": "additive"},
+        {"model.decoder.input_feeding": True},
+    ]
+    assert (luong.model.decoder.order, luong.model.attention.score) == ("luong", "general")
+    assert {config.data_directory for config in (small, bahdanau, luong)} == {small.data_directory}
 
 
 def test_schema_prints_json(cli: Cli) -> None:

@@ -4,6 +4,7 @@ import io
 import itertools
 import lzma
 import random
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -78,7 +79,8 @@ def test_a_tab_separated_file_is_read(tmp_path: Path, name: str) -> None:
     ("first", "is_header"),
     [
         ("English\tGerman", True),
-        ("\ufeffde\tEN\r", True),
+        ("\ufeffen\tDE\r", True),
+        ("English words\tGerman words", True),
         ('"source"\t"target"\tCC-BY', True),
         (" src \ttgt", True),
         ("German\tGerman", False),  # one name twice, and names of other languages, could be a pair
@@ -86,15 +88,92 @@ def test_a_tab_separated_file_is_read(tmp_path: Path, name: str) -> None:
         ("I speak English\tGerman", False),
         ("Source\tQuelle", False),
         ("English", False),
+        ("a\tb\tEN\tDE\nc\td\tEN\tDE", False),  # in every line: what the pair is written in
     ],
 )
 def test_a_header_is_no_pair(tmp_path: Path, caplog: pytest.LogCaptureFixture, first: str, is_header: bool) -> None:
     path = written(tmp_path / "a.tsv", f"{first}\n{TABLE}English\tGerman\nno pair\n")
     pairs, report = collect(open_corpus([path])["train"])
     assert pairs[-3:] == [*HELLO, Pair("English", "German")]
-    assert len(pairs) == 3 + (not is_header and "\t" in first)
-    assert report.places["too_few_columns"][-1] == f"{path}:5"  # the header is a line
+    lines = first.count("\n") + 1
+    assert len(pairs) == 3 + (not is_header and "\t" in first) * lines
+    assert report.places["too_few_columns"][-1] == f"{path}:{4 + lines}"  # the header is a line
     assert [message.startswith(f"{path}:1: ") for message in caplog.messages] == [True] * is_header
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "columns"),
+    [
+        ("de\tEN", {}, [2, 1]),
+        ("id\tenglish\tgerman", {}, [2, 3]),
+        ("id\tenglish\tgerman", {"reverse": True}, [2, 3]),
+        ("target\tsource\tid", {"columns": (2, 3)}, [2, 1]),
+    ],
+)
+def test_a_header_that_has_the_languages_in_other_columns_is_refused(
+    tmp_path: Path, header: str, options: dict[str, Any], columns: list[int]
+) -> None:
+    path = written(tmp_path / "a.tsv", f"{header}\nx\ty\tz\n")
+    setting = f"data.columns={columns}"
+    assert refusal(path, **options) == f"{path}:1: source and target are columns {columns}: --set '{setting}'"
+    assert read(path, **{**options, "columns": tuple(columns)}) == [
+        Pair(*("xyz"[column - 1] for column in (reversed(columns) if options.get("reverse") else columns)))
+    ]
+
+
+QUOTED = [Pair("Hi, you.", 'Er sagt; "Hallo!"'), Pair("a b", "c"), Pair("Run!", "Lauf!")]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".CSV", ".csv.gz"])
+@pytest.mark.parametrize("separator", [";", ",", "\t"])
+def test_csv_is_read_and_its_columns_are_shown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, separator: str, suffix: str
+) -> None:
+    caplog.set_level("INFO", "nmt")
+    rows = ["id,en,de", '1,"Hi, you.","Er sagt; ""Hallo!"""', '2,"a\r\nb",c', "", "3,Run!,Lauf!", "4,short"]
+    text = re.sub(r'(?<=[\w!"]),(?=[\w"])', separator, "\r\n".join(rows))
+    path = written(tmp_path / f"pairs{suffix}", text)
+    pairs, report = collect(open_corpus([path], DataSection(columns=(2, 3)))["train"])
+    assert pairs == QUOTED
+    assert caplog.messages[0] == f"{path}: columns 1 id, 2 en, 3 de"
+    # The line breaks within a cell and between rows count, so that places are those of an editor.
+    assert report == LineReport(6, 2, {"too_few_columns": 1}, {"too_few_columns": [f"{path}:7"]})
+
+
+def test_what_separates_csv_is_in_most_of_its_lines(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "Yes, yes, yes.;Ja, ja, ja.\nHi.;Hallo!\nRun!;Lauf!\n")
+    assert read(path) == [Pair("Yes, yes, yes.", "Ja, ja, ja."), *HELLO]
+
+
+@pytest.mark.parametrize(("cell", "line"), [('"open', 2), ('"closed" too early', 2)])
+def test_quotation_marks_that_do_not_match_are_located(tmp_path: Path, cell: str, line: int) -> None:
+    path = written(tmp_path / "a.csv", f"Hi.;Hallo!\n{cell};b\nRun!;Lauf!\n")
+    message = refusal(path)
+    assert message.startswith(f"{path}:{line}: not CSV (")
+    assert message.endswith("); quote cells as RFC 4180 has it")
+
+
+def test_csv_under_another_name_is_refused(tmp_path: Path) -> None:
+    assert "only one column in 2 lines" in (message := refusal(written(tmp_path / "a.txt", "Hi.;Hallo!\nRun!;Lauf!\n")))
+    assert "name a file with other separators .csv" in message
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_two_files_have_before_their_languages_is_enough(tmp_path: Path, suffix: str, reverse: bool) -> None:
+    texts = {"en": "Hi.\nRun!\n", "de": "Hallo!\nLauf!\n", "fr": "non\n"}
+    for name, text in texts.items():
+        written(tmp_path / f"corpus.{name}{suffix}", text)
+    expected = [Pair(*pair[::-1]) for pair in HELLO] if reverse else HELLO
+    assert read(tmp_path / "corpus", reverse=reverse) == expected
+    splits = open_corpus([tmp_path / "corpus"] * 3)
+    assert [read_pairs(source) for source in splits.values()] == [HELLO] * 3
+    assert list(splits) == ["train", "valid", "test"]
+    assert refusal(tmp_path / "corpus", tgt_language="nl") == (
+        f"{tmp_path}/corpus: no such file, with or without .en and .nl"
+    )
+    written(tmp_path / "corpus", TABLE)  # a file of the whole name comes first
+    assert str(open_corpus([tmp_path / "corpus"])["train"]).startswith(f"{tmp_path}/corpus: source in")
 
 
 def test_a_zip_is_read_and_its_underscored_members_are_not(tmp_path: Path) -> None:
