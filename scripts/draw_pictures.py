@@ -181,7 +181,8 @@ def draw_bottleneck(path: Path) -> None:
 def photograph(browser: str, url: str, size: tuple[int, int], path: Path) -> None:
     """Write a screenshot of the top of a page."""
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={size[0]},{size[1]}"]
-    command = [browser, *options, f"--screenshot={path.resolve()}", "--virtual-time-budget=3000", url]
+    mouse = "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"
+    command = [browser, *options, mouse, f"--screenshot={path.resolve()}", "--virtual-time-budget=3000", url]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -4,15 +4,15 @@ const drawing = (role, width, height, name, ...parts) => svg("svg", { width, hei
 
 /** Boxes of the source's and the target's tokens: two rows across the width if they fit, else two columns. */
 function placeTokens(both, width) {
-  const length = (tokens) => tokens.reduce((sum, token) => sum + size(token) + 26, 0);
+  const length = (tokens) => tokens.reduce((sum, token) => sum + size(token) + 30, 0);
   const scale = Math.min(1.6, width / Math.max(...both.map(length))), columns = scale < 1;
-  const side = Math.min(0.36 * width, Math.max(...both.flat().map(size)) + 16), height = columns ? 28 + 32 * Math.max(both[0].length, both[1].length) : within(width / 3, 320) + 60;
+  const side = Math.min(0.36 * width, Math.max(...both.flat().map(size)) + 20), height = columns ? 28 + 32 * Math.max(both[0].length, both[1].length) : within(width / 3, 320) + 60;
   const boxes = both.map((tokens, n) => {
-    if (columns) return tokens.map((_, t) => ({ x: n ? width - side : 42, y: 26 + 32 * t, width: side, height: 28 }));
+    if (columns) return tokens.map((_, t) => ({ x: n ? width - side - 2 : 42, y: 26 + 32 * t, width: side, height: 28 }));
     const gap = 10 * scale + Math.min(48, (width - scale * length(tokens)) / tokens.length), mirrored = rightToLeft(tokens);
-    let x = (width - tokens.reduce((sum, token) => sum + scale * (size(token) + 16) + gap, -gap)) / 2;
+    let x = (width - tokens.reduce((sum, token) => sum + scale * (size(token) + 20) + gap, -gap)) / 2;
     return tokens.map((token) => {
-      const box = { x, y: n ? height - 28 - 26 * scale : 42, width: scale * (size(token) + 16), height: 26 * scale };
+      const box = { x, y: n ? height - 28 - 26 * scale : 42, width: scale * (size(token) + 20), height: 26 * scale };
       x += box.width + gap;
       return mirrored ? { ...box, x: width - box.x - box.width } : box;
     });

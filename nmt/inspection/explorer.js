@@ -3,6 +3,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
 const on = (id, type, act) => at(id).addEventListener(type, act);
 const state = { s: 0, m: 0, y: "0", h: 0, t: 0, u: 0, v: 0, d: 0, g: 0, k: "order", a: "", o: "" };
+const toggles = { difference: "d", guess: "g" };
 let playing = 0;
 const right = { guesses: 0, hits: 0, at: "" };
 
@@ -146,7 +147,7 @@ function drawStep(view) {
   const t = state.t, weights = view.w[t] || [], steps = view.steps, system = data.systems[state.m], token = view.tgt[t];
   const probability = view.lp ? Math.exp(view.lp[t]) : null, read = range(weights.length).filter((s) => weights[s] >= 0.05).sort((one, other) => weights[other] - weights[one]).slice(0, 3);
   at("step-title").textContent = `${!state.u && system.subwords.some(Boolean) ? "Token" : "Word"} ${t + 1} of ${view.tgt.length}: ${token}`;
-  at("step-word").textContent = token;
+  at("step-word").textContent = quote(token);
   at("mechanism").textContent = [system.mechanism, system.equation].filter(Boolean).join(". ");
   const sources = new Intl.ListFormat("en").format(read.map((s) => `${quote(view.src[s])} (${percent(weights[s])})`));
   at("said").textContent = `${sources ? `To write it, the model read above all ${sources}.` : weights.some(Boolean) ? "To write it, the model read every source word a little." : "The model wrote it without attention."}${view.lp ? ` It gave ${quote(token)} a probability of ${percent(probability, 1)}.` : ""}`;
@@ -213,11 +214,10 @@ function draw() {
   const merged = words(tokens.src, subwords[0], item.source).length < tokens.src.length || words(tokens.tgt, subwords[1], tokens.text).length < tokens.tgt.length;
   options("unit", [[0, "tokens: what the model reads"], ...(merged ? [[1, "words: between spaces"]] : [])], state.u);
   at("difference").hidden = data.systems.length < 2;
-  at("difference").setAttribute("aria-pressed", Boolean(state.d));
   const attends = view.w.some((weights) => weights.some(Boolean));
   for (const id of ["guess", "lead", "map-part"]) at(id).hidden = !attends;
   for (const id of ["said", "top", "map-part", "occlusion-part", "heads-part", "numbers-part"]) at(id).hidden = guessing() || (id === "map-part" && !attends);
-  at("guess").setAttribute("aria-pressed", Boolean(state.g));
+  for (const [id, name] of Object.entries(toggles)) at(id).setAttribute("aria-pressed", Boolean(state[name]));
   at("source").textContent = item.source;
   at("reference").textContent = item.reference && !data.live ? `Reference: ${item.reference}` : "";
   at("marks").textContent = `⟨eos⟩ is the end of the sentence.${!state.u && subwords.some(Boolean) ? " ▁ begins a word; tokens without it go on with one." : ""}`;
@@ -267,14 +267,13 @@ const choices = { item: ["s", { t: 0, y: initial.y }], sort: ["k"], system: ["m"
 for (const [id, [name, rest]] of Object.entries(choices)) on(id, "change", ({ target }) => go({ ...rest, [name]: typeof initial[name] === "number" ? Number(target.value) : target.value }));
 on("when", "input", ({ target }) => go({ v: Number(target.value) % Number(target.max) }));
 on("play", "click", () => play(!playing));
-for (const [id, name] of [["difference", "d"], ["guess", "g"]]) on(id, "click", () => go({ [name]: state[name] ? 0 : 1 }));
+for (const [id, name] of Object.entries(toggles)) on(id, "click", () => go({ [name]: state[name] ? 0 : 1 }));
 document.addEventListener("keydown", (event) => {
   if (!data.items.length || event.altKey || event.ctrlKey || event.metaKey || /^(SELECT|INPUT|TEXTAREA)$/.test(event.target.tagName)) return;
   const places = order(), place = places.indexOf(state.s), steps = current().tgt.length;
   const moves = { ArrowLeft: { t: within(state.t - 1, steps) }, ArrowRight: { t: within(state.t + 1, steps) }, ArrowUp: { s: places[within(place - 1, places.length)], t: 0, y: initial.y }, ArrowDown: { s: places[within(place + 1, places.length)], t: 0, y: initial.y } };
   if (!moves[event.key]) return;
-  event.preventDefault();
-  go(moves[event.key]);
+  event.preventDefault(); go(moves[event.key]);
   const { top, bottom } = at("lines").getBoundingClientRect();
   if (bottom > 0 && top < innerHeight) document.querySelector("#lines [aria-pressed=true]").scrollIntoView({ block: "nearest" });
 });
