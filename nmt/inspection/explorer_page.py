@@ -90,7 +90,7 @@ class Page:
 
 @cache
 def make_live_page() -> Page:
-    """Make a page that asks the server it comes from for each sentence that is typed."""
+    """A page that asks the server it comes from about the sentences that are typed."""
     return make_page("Look inside", {**page_data([], []), "live": True})
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.applications import Starlette
@@ -39,6 +40,7 @@ from nmt.serving.http_schema import (
 )
 from nmt.serving.log import UNANSWERED, Record
 from nmt.serving.markup import read_html
+from nmt.serving.metrics import Metrics
 from nmt.serving.page import make_front_page, make_reference_page
 from nmt.serving.request_limits import Limits
 from nmt.system.errors import NmtError, is_out_of_memory, shorten
@@ -103,6 +105,7 @@ class Service:
             direction: Batcher(direction.translator, limits.max_queue, limits.batch_wait, str(direction))
             for direction in directions
         }
+        self.metrics = Metrics({str(direction): batcher for direction, batcher in self._batchers.items()})
 
     def stop(self, seconds: float) -> None:
         """Stop the threads of the models, all within some time."""
@@ -169,6 +172,7 @@ class Service:
             n_best = min(1 + asked.alternatives, direction.translator.options.beam_size)
             done = await self._batchers[direction].translate(sentences, n_best, with_alignment)
             record.batch = max(record.batch, done.batch)
+            self.metrics.sentences.labels(str(direction)).inc(len(sentences))
             left = iter(done.translations)
             for item in own:
                 item.translations = [[next(left) for _ in unit] for unit in item.sentences]
@@ -283,8 +287,13 @@ def _endpoint(
         if model is not None:
             asked = await service.read(request, model)
             return _json(await _while_connected(request, work(asked, request.scope["nmt.record"])))
-        if isinstance(value := work(), Page):
-            return HTMLResponse(value.html, headers={"content-security-policy": f"{value.policy}; {NO_FRAMES}"})
+        match value := work():
+            case Page():
+                return HTMLResponse(value.html, headers={"content-security-policy": f"{value.policy}; {NO_FRAMES}"})
+            case bytes():
+                key = read_key(request, read_address(request, service.limits))
+                service.admit(request.scope["nmt.record"].client, key or "")
+                return Response(value, media_type=CONTENT_TYPE_PLAIN_0_0_4)
         return _json(value)
 
     return answer
@@ -324,7 +333,7 @@ class App:
     """
 
     def __init__(self, service: Service, pages: Pages, write: Callable[[Record], None]) -> None:
-        self._pages, self._write = pages, write
+        self._pages, self._write, self._count = pages, write, service.metrics.count
         operations: list[Operation] = [
             ("/translate", TranslateRequest, TranslateReply, service.translate),
             ("/detect", TextRequest, list[Detection], service.detect),
@@ -332,6 +341,7 @@ class App:
             ("/languages", None, list[Language], service.languages),
             ("/health", None, dict[str, str], service.health),
             ("/frontend/settings", None, dict[str, Any], service.settings),
+            ("/metrics", None, bytes, service.metrics.render),
             ("/openapi.json", None, dict[str, Any], self.describe),
             ("/docs", None, Page, self.reference),
             ("/", None, Page, make_front_page),
@@ -391,6 +401,7 @@ class App:
             record.error = _where(error)
         finally:
             record.milliseconds = round(1000 * (time.monotonic() - begin), 1)
+            self._count(record)
             self._write(record)
 
     def _refuse(self, headers: Headers) -> Response | None:

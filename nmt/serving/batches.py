@@ -121,6 +121,10 @@ class Batcher:
         self._thread = threading.Thread(target=self._work, name=THREAD + name, daemon=True)
         self._thread.start()
 
+    def __len__(self) -> int:
+        """Number of waiting sentences."""
+        return len(self.queue)
+
     async def translate(
         self, sentences: Sequence[list[str]], n_best: int = 1, with_alignment: bool = False
     ) -> Translated:

@@ -20,7 +20,7 @@ from nmt.translation.loading import open_translator
 if TYPE_CHECKING:
     from nmt.serving.directions import Directions
 
-LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml")
+LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml", "prometheus_client")
 
 
 @as_nmt_errors()
@@ -48,7 +48,7 @@ def serve(
     """Serve models over HTTP: LibreTranslate's API, and a page.
 
     Ctrl-C and SIGTERM stop it when the requests at work are answered. It needs more packages:
-    pip install starlette uvicorn python-multipart lxml
+    pip install starlette uvicorn python-multipart lxml prometheus-client
 
     Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
 

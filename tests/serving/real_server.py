@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from conftest import GOLDEN_MODEL, wait_until
 
-pytest.importorskip("starlette", reason="nmt serve needs the extra serve: pip install '.[serve]'")
-pytest.importorskip("uvicorn", reason="nmt serve needs the extra serve: pip install '.[serve]'")
+for name in ("starlette", "uvicorn", "prometheus_client"):
+    pytest.importorskip(name, reason="nmt serve needs the extra serve: pip install '.[serve]'")
 import httpx
 
 import nmt
