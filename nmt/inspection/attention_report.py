@@ -180,9 +180,7 @@ def draw_attention_statistics(report: AttentionReport, picture: Path) -> None:
     from nmt.drawing.heatmap import draw_sharpness
 
     if len(report.sentences) == 1:
-        (sentence,) = report.sentences
-        assert sentence.alignment is not None
-        draw_alignment(sentence.alignment, sentence.src_tokens, sentence.tokens, picture)
+        draw_alignment(report.sentences[0], picture)
         return
     steps = [step for sentence in report.sentences for step in _steps(sentence)]
     entropy, maximum = (

@@ -13,7 +13,6 @@ from typing import Any
 from nmt.config import differing_keys, dump_config
 from nmt.corpus.data_report import read_report
 from nmt.corpus.splitting import Example
-from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.attention_statistics import LABELS, tabulate_lengths
 from nmt.evaluation.breakdown import Breakdown
 from nmt.evaluation.input_text import evenly_spaced
@@ -227,9 +226,7 @@ def _attention(evaluation: ModelEvaluation, translator: Translator, examples: Se
     chosen = [examples[number].src for number in evenly_spaced(len(examples), MAPS)]
     for source, translation in zip(chosen, translator.translate(chosen, with_alignment=True), strict=True):
         if translation.alignment is not None and translation.alignment.any():
-            weights = translation.alignment.double().mean(dim=1).tolist()
-            columns, rows = ([*tokens, EOS_LABEL] for tokens in (translation.src_tokens, translation.tokens))
-            yield HeatMap(f"{source} → {translation.text}", weights, columns, rows)
+            yield HeatMap(f"{source} → {translation.text}", *translation.weights)
 
 
 def _configs(models: Mapping[str, SavedModel]) -> Iterator[Block]:

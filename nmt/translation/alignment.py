@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -78,31 +79,24 @@ def draw_attention(translator: Translator, sentence: str, picture: Path) -> Tran
     """
     with within_memory(translator.options, 1):
         translation = translator.translate(sentence, with_alignment=True)
-    weights = torch.zeros(0) if translation.alignment is None else translation.alignment
-    draw_alignment(weights, translation.src_tokens, translation.tokens, picture)
+    draw_alignment(translation, picture)
     return translation
 
 
-def draw_alignment(weights: Tensor, src_tokens: Sequence[str], tgt_tokens: Sequence[str], picture: Path) -> None:
-    """Draw attention, averaged over heads.
-
-    Args:
-        weights: [target tokens, heads, source tokens], with EOS last on both sides if it was reached.
-        src_tokens: Source tokens without EOS.
-        tgt_tokens: Target tokens without EOS.
-        picture: File to write.
+def draw_alignment(translation: Translation, picture: Path) -> None:
+    """Draw the attention of a translation, averaged over heads, to a file.
 
     Raises:
         ConfigError: The model has no attention.
         DataError: The sentence has no words.
     """
-    from nmt.drawing.heatmap import EOS_LABEL, make_heatmap
+    from nmt.drawing.heatmap import make_heatmap
     from nmt.drawing.picture import save_figure
 
-    if not len(weights):
+    weights, columns, rows = translation.weights
+    if not rows:
         raise DataError("the sentence has no words, so there is no attention to draw; give a sentence")
-    if not bool(weights.any()):
+    if not np.any(weights):
         raise ConfigError("this model has no attention to draw (model.attention.score: none); use another model")
-    rows = [*tgt_tokens, EOS_LABEL][: len(weights)]
     with naming(picture, picture.parent):
-        save_figure(make_heatmap(weights.double().mean(dim=1).numpy(), [*src_tokens, EOS_LABEL], rows), picture)
+        save_figure(make_heatmap(np.array(weights), columns, rows), picture)

@@ -31,7 +31,8 @@ def runs() -> list[str]:
 
 def shown(cli: Cli) -> list[list[str]]:
     """Name, state and updates of the runs that `nmt runs` lists."""
-    return [row.split()[:3] for row in cli("runs").out.splitlines()[1:]]
+    rows = (row.split("\t") for row in cli("runs").out.splitlines()[1:])
+    return [[name, state, updates.partition("/")[0]] for name, _, state, updates, *_ in rows]
 
 
 KEPT = "runs/run: the earlier result is kept; take it back with: "
