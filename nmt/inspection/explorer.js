@@ -112,6 +112,7 @@ function drawMaps(view) {
   const gold = state.y === "r" ? goldLinks(item, view) : [], difference = { signed: true, ends: [`${name(next)} 1 more`, `${name(state.m)} 1 more`] };
   at("map-title").textContent = same ? `${name(state.m)} minus ${name(next)}` : other ? `${name(state.m)} (no difference: its tokens are others${item.of[state.m].ref ? "; those of the reference are the same" : ""})` : `Weights of ${name(state.m)}`;
   at("links-of-people").hidden = !gold.length;
+  at("windows").hidden = !view.steps?.focus;
   show("map", drawGrid(view, same ? view.w.map((weights, t) => weights.map((weight, s) => weight - other.w[t][s])) : view.w, describe(view), { gold, focus: view.steps?.focus, ...(same ? difference : {}) }));
   at("beside-title").textContent = other ? `Weights of ${name(next)}` : "";
   show("beside", ...(other ? [drawGrid(other, other.w, describe(other))] : []));
@@ -163,7 +164,7 @@ function drawStep(view) {
   const entropy = -weights.reduce((sum, weight) => sum + (weight > 0 ? weight * Math.log(weight) : 0), 0);
   const ofWord = view.lp ? { probability: number(probability, 3), loss: number(-view.lp[t]), "mean loss": number(-view.lp.reduce((sum, value) => sum + value, 0) / view.lp.length) } : {};
   const ofSentence = Object.entries(view.found.measures).map(([name, value]) => [name, measured(name, value)]);
-  fill("measures", { ...ofWord, "word entropy": number(entropy), "word agreement": view.occ ? number(steps.agree[t]) : undefined, ...Object.fromEntries(ofSentence) });
+  fill("measures", { ...ofWord, "word entropy": weights.some(Boolean) ? number(entropy) : undefined, "word agreement": view.occ ? number(steps.agree[t]) : undefined, ...Object.fromEntries(ofSentence) });
   if (!steps?.top[t]) return show("top", html("p", { class: "small" }, state.u ? "Choose tokens as units to see what else it could have written." : view.lp ? "What else it could have written is stored for the best translation and the reference." : "Of earlier validations only the attention is stored."));
   const top = range(steps.top[t].length / 2).map((n) => [(data.items[state.s].words ?? data.words)[steps.top[t][2 * n]], steps.top[t][2 * n + 1] / 1000]).filter(([, share], n) => n < 3 || share >= 0.001);
   if (!top.some(([word]) => word === token)) top.push([token, probability]);
@@ -215,7 +216,7 @@ function draw() {
   options("unit", [[0, "tokens: what the model reads"], ...(merged ? [[1, "words: between spaces"]] : [])], state.u);
   at("difference").hidden = data.systems.length < 2;
   const attends = view.w.some((weights) => weights.some(Boolean));
-  for (const id of ["guess", "lead", "map-part"]) at(id).hidden = !attends;
+  for (const id of ["guess", "lead", "thicker", "map-part"]) at(id).hidden = !attends;
   for (const id of ["said", "top", "map-part", "occlusion-part", "heads-part", "numbers-part"]) at(id).hidden = guessing() || (id === "map-part" && !attends);
   for (const [id, name] of Object.entries(toggles)) at(id).setAttribute("aria-pressed", Boolean(state[name]));
   at("source").textContent = item.source;

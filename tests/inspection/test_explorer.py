@@ -199,14 +199,29 @@ def test_what_is_special_to_a_mechanism(browser: Browser, tmp_path: Path) -> Non
     example = Example("a b c d e f", ())
     translators = [make_translator(score="general", window={"name": name}) for name in ("local_p", "hard")]
     found = [record(translator, example, RULES) for translator in translators]
-    page = opened(browser, page_with(example, *found), tmp_path / "page.html", place="#t=2")
+    page = opened(browser, page_with(example, *found), tmp_path / "page.html", place="#t=2&o=map")
     assert count(page, "#map [data-centre]") == len(found[0].best.tokens)
+    assert page.evaluate("document.querySelector('#windows').checkVisibility()")
     assert "chance" not in texts(page, "#step thead th")
     assert column(page, "before") == pytest.approx(found[0].best.alignment[:2, 0].sum(dim=0).tolist(), abs=0.02)
-    opened(browser, page_with(example, *found), tmp_path / "page.html", place="#m=1&t=2")
+    opened(browser, page_with(example, *found), tmp_path / "page.html", place="#m=1&t=2&o=map")
     chances = found[1].best.details.chances
     assert column(page, "chance") == pytest.approx(chances[2, 0].tolist(), abs=6e-3)
     assert count(page, "#map [data-centre]") == 0
+    assert not page.evaluate("document.querySelector('#windows').checkVisibility()")
+
+
+@needs_chromium
+def test_a_model_without_attention_claims_none(browser: Browser, tmp_path: Path) -> None:
+    example = Example("a b c", ())
+    page = opened(
+        browser, page_with(example, record(make_translator(score="none"), example, RULES)), tmp_path / "p.html"
+    )
+    assert texts(page, "#said")[0].startswith("The model wrote it without attention.")
+    hidden = "['lead', 'thicker', 'guess', 'map-part'].map((id) => at(id).checkVisibility())"
+    assert page.evaluate(hidden) == [False] * 4
+    assert count(page, "[data-link], [data-weight]") == 0
+    assert page.evaluate("""document.querySelector('[data-name="word entropy"]').hidden""")
 
 
 @needs_chromium
