@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from nmt.config import differing_keys, dump_config
 from nmt.corpus.data_report import read_report
@@ -21,11 +20,9 @@ from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from nmt.inspection.explorer_data import name_models
 from nmt.inspection.report_blocks import Block, Chapter, HeatMap, Picture, Preformatted, Sentence, mark_words, render
 from nmt.models.card import count, describe_model
-from nmt.models.run_records import MARKER as RUN_MARKER
-from nmt.models.run_records import find_data
+from nmt.models.run_records import find_data, read_value
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError
-from nmt.system.files import read_json
 from nmt.system.tables import Table
 from nmt.text.languages import language_name
 from nmt.translation.translator import Translator
@@ -109,34 +106,24 @@ def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation, examples: S
 
 def _tabulate_models(models: Mapping[str, SavedModel]) -> Table:
     columns = [_describe_model(saved) for saved in models.values()]
-    rows = [[label, *(column.get(label, "-") for column in columns)] for label in columns[0]]
+    rows = [[label, *(column.get(label, "–") for column in columns)] for label in columns[0]]
     return Table(["", *models], rows, "l" * (1 + len(models)))
 
 
 def _describe_model(saved: SavedModel) -> dict[str, str]:
-    run, environment = (_read_run_json(saved.path.parent / name) for name in (RUN_MARKER, "environment.json"))
-    files = [Path(source).name for source in saved.config.data.source]
+    run, files = saved.path.parent, [Path(source).name for source in saved.config.data.source]
     described = {"config": saved.config.name, **describe_model(saved.config, saved.metadata, files)}
     described["precision in training"] = saved.config.train.precision
-    if run:
-        seconds = run.get("training_seconds")
-        minutes = f"{seconds / 60:,.1f}" if isinstance(seconds, int | float) else "-"
-        updates, tokens = count(run.get("updates")), count(run.get("tokens"))
-        described["run"] = f"{updates} updates, {tokens} target tokens, {minutes} minutes"
-        with contextlib.suppress(ValueError):
-            described["date"] = str(datetime.date.fromisoformat(str(run.get("time"))[:10]))
-    if environment:
-        described["trained with"] = ", ".join(f"{key} {environment[key]}" for key in ENVIRONMENT if key in environment)
+    seconds, *counts = (read_value(run, name) for name in ("training_seconds", "updates", "tokens"))
+    if isinstance(seconds, int | float):
+        updates, tokens = map(count, counts)
+        described["run"] = f"{updates} updates, {tokens} target tokens, {seconds / 60:,.1f} minutes"
+    with contextlib.suppress(ValueError):
+        described["date"] = str(datetime.date.fromisoformat(str(read_value(run, "time"))[:10]))
+    environment = {name: read_value(run, name, "environment.json") for name in ENVIRONMENT}
+    if machine := ", ".join(f"{name} {value}" for name, value in environment.items() if value is not None):
+        described["trained with"] = machine
     return described
-
-
-def _read_run_json(path: Path) -> dict[str, Any]:
-    """A JSON file of a run; empty if the model has been taken out of its run."""
-    try:
-        value = read_json(path)
-    except (DataError, OSError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:

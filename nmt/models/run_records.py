@@ -139,10 +139,10 @@ def read_state(run: Path) -> str | None:
     return None if state is None else str(state)
 
 
-def read_value(run: Path, name: str) -> Any:
+def read_value(run: Path, name: str, file: str = MARKER) -> Any:
     """A recorded value of a run; None if it cannot be read."""
     try:
-        return read_json(run / MARKER)[name]
+        return read_json(run / file)[name]
     except (DataError, KeyError, TypeError, OSError):
         return None
 

@@ -256,7 +256,8 @@ def test_the_config_is_folded_on_the_screen_and_open_in_print(page_of_two: Path)
         page.wait_for(shown)
 
         show(page, page_of_two, 718, media="print")  # A4 between margins of a centimetre
-        assert page.evaluate("document.querySelector('pre').getBoundingClientRect().height") > 100
+        assert page.evaluate("document.querySelector('pre').closest('details').open") is False
+        assert page.evaluate(shown) is True
         assert page.evaluate("document.querySelector('nav').getBoundingClientRect().height") == 0
         assert page.evaluate(WIDER.replace("SCROLLED", "1")) == 0
         pdf = base64.b64decode(page.call("Page.printToPDF")["data"])
