@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 
 from nmt.comparison.results import Result, Row, dig
@@ -60,9 +61,9 @@ def _note(rows: Sequence[Row]) -> str:
         f"{first['sentences']:,} sentences of {first['split']}{of_config}, beam {first['beam_size']}, seeds {seeds}. "
         f"BLEU is {bleu}. chrF is {chrf}. Scores are means over seeds, and ± is half of the 95% interval of a "
         f"bootstrap over sentences. The difference, for each seed, is that in BLEU from {rows[0].name} with the same "
-        "seed, and p the probability of one this large, in either direction, if both were equally good, by a paired "
-        f"bootstrap; it is {MISSING} where test set or scoring differ, or {rows[0].name} has no result for the seed. "
-        "Neither says what another seed would change: that is in the standard deviation over seeds."
+        "seed, better above 0, and p the probability of one this large, in either direction, if both were equally "
+        f"good, by a paired bootstrap; it is {MISSING} where test set or scoring differ, or {rows[0].name} has no "
+        "result for the seed. Neither says what another seed would change: that is in the deviation (SD) over seeds."
     )
 
 
@@ -180,7 +181,7 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 LATEX_COLUMNS = {"config": "Config", "seeds": "Seeds", "BLEU": "BLEU", "difference (p)": r"$\Delta$BLEU ($p$)"}
-LATEX_COLUMNS |= {"std over seeds": "SD over seeds", "chrF": "chrF"}
+LATEX_COLUMNS |= {"std over seeds": "SD", "chrF": "chrF"}
 """Columns of the score table for papers, and their titles there."""
 _ESCAPES = {character: f"\\{character}" for character in "&%$#_{}"}
 _ESCAPES |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
@@ -202,9 +203,17 @@ def as_latex(rows: Sequence[Row]) -> str:
             best = max(means, key=lambda mean: -1.0 if mean == MISSING else float(mean))
             for line, mean in zip(lines, means, strict=True):
                 line[column] = rf"\textbf{{{line[column]}}}" if mean == best else line[column]
+    for line in lines:  # the sign says the direction in less space, and seeds stand below each other
+        seeds = re.sub(", (better|worse|equal)", "", line[3]).split(", ")
+        line[3] = seeds[0] if len(seeds) == 1 else r"\shortstack[r]{" + r"\\".join(seeds) + "}"
     body = [[name, *(cell.replace("-", "$-$") for cell in cells)] for name, *cells in lines]
     titles, *written = [" & ".join(line) + r" \\" for line in ([*LATEX_COLUMNS.values()], *body)]
     caption = rf"\caption{{{_note(rows).translate(ESCAPES)}}}"
-    begin = [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}"]
+    begin = [
+        r"\begin{table}",
+        r"\centering\small\tabcolsep=4pt",
+        caption,
+        rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}",
+    ]
     end = [r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
     return "\n".join([r"% \usepackage{booktabs}", *begin, r"\toprule", titles, r"\midrule", *written, *end])

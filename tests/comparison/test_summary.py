@@ -143,9 +143,8 @@ def test_the_table_for_papers_has_the_numbers_of_the_json_file() -> None:
             means = [sum(score[key] for score in scores) / len(scores) for key in ("value", "confidence")]
             assert re.findall(r"[\d.]+", cell) == [f"{mean:.2f}" for mean in means]
         tests = [(d, p) for d, p in zip(values["differences"], values["p_values"], strict=True) if p is not None]
-        numbers = re.findall(r"([+-][\d.]+) \(([\d.]+), (better|worse)\)", difference.replace("$-$", "-"))
-        assert [(float(d), float(p)) for d, p, _ in numbers] == tests
-        assert [direction for *_, direction in numbers] == ["better" if d > 0 else "worse" for d, _ in tests]
+        written = [f"{'+' if d > 0 else '$-$'}{abs(d):.2f} ({p:.3f})" for d, p in tests] or ["$-$", "$-$"]
+        assert difference == (r"\shortstack[r]{" + r"\\".join(written) + "}" if len(written) > 1 else written[0])
     assert re.findall(r"\\textbf\{(.*?)\}", table) == [r"25.00 $\pm$ 1.50", r"45.00 $\pm$ 1.50"]
     caption = re.search(r"\\caption\{(.*)\}\n", table)
     assert caption is not None
