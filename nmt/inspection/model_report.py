@@ -143,8 +143,9 @@ def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
             "paired bootstrap; it says nothing of how another seed would have turned out."
         )
     yield (
-        f"Faults: {evaluation.diagnosis}. The length ratio is words of the translations per word of the references. "
-        "Repeated is a word three times in a row, or a group of two to four twice, where no reference has that."
+        f"Faults: {evaluation.diagnosis}. Length ratio: words of the translations per word of the references. Unknown: "
+        "tokens that the model has no word for. Repetitions: a word three times in a row, or two to four words twice, "
+        "where no reference has that. Copies: equal to the source as no reference is. Empty: of a source with words."
     )
     for name, measures in (("the references", evaluation.teacher_forced), ("its own words", evaluation.free_running)):
         if measures is not None:
