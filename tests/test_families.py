@@ -36,7 +36,7 @@ def test_a_transformer_learns_to_reverse(transformer: Path, project: Project, cl
         assert cli("translate", "a b c d", "--model", transformer, "--beam-size", beam).out == "D C B A\n"
     card = (transformer / "best/README.md").read_text(encoding="utf-8")
     assert "A Transformer translation model with attention" in card
-    assert "2 layers of 32 units, self_attention, 4 heads, feed-forward 64" in card
+    assert r"2 layers of 32 units, self\_attention, 4 heads, feed-forward 64" in card
 
 
 def test_a_transformer_is_explained_and_drawn(transformer: Path, project: Project, cli: Cli, tmp_path: Path) -> None:

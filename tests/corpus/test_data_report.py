@@ -81,7 +81,8 @@ Cleaning
   html entities       repaired        1
   empty               dropped         5
 
-  A pair counts under every rule that repaired it, and under the first that dropped it.
+  A pair counts under every rule that repaired it, and under the first that
+  dropped it.
 
   Repaired: control characters, the first examples
   target   al\\u200bso
@@ -99,9 +100,9 @@ Cleaning
 
 Splits
 
-  1,220 of the 1,220 clean pairs are in a split. Pairs that share a sentence, directly or
-  through other pairs, are a group, and each group is in one split: 900 groups of at most 31
-  pairs.
+  1,220 of the 1,220 clean pairs are in a split. Pairs that share a sentence,
+  directly or through other pairs, are a group, and each group is in one split:
+  900 groups of at most 31 pairs.
 
   split  pairs  sources  with 1 reference   2   3  4+
   train  1,100    1,000               930  50  12   8
@@ -120,7 +121,8 @@ Sentence lengths
 
   In tokens; a source counts once per reference.
 
-  4 training pairs were dropped: a side has no token, or more than text.max_length.
+  4 training pairs were dropped: a side has no token, or more than
+  text.max_length.
 
 Overlap with training
 
@@ -130,8 +132,8 @@ Overlap with training
 
   Sentences count as the same if their letters and digits agree, ignoring case.
 
-  With a plain random split, 50 pairs for testing and all others for training, 20 (40.0%)
-  sources and 5 (10.0%) targets would have been in training too.
+  With a plain random split, 50 pairs for testing and all others for training,
+  20 (40.0%) sources and 5 (10.0%) targets would have been in training too.
 
 Vocabulary
 
