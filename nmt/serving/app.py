@@ -248,8 +248,8 @@ def _explore(direction: Direction, source: str, target: str) -> dict[str, Any]:
             raise _invalid(f"{name} has {count} tokens; give 1 to {LONGEST}")
     example = Example(source, (target,) if target.strip() else ())
     systems = []
-    for number, (config, single) in enumerate(direction.models, start=1):
-        name = f"{direction}, model {number}" if len(direction.models) > 1 else str(direction)
+    for run, (config, single) in direction.models.items():
+        name = run if len(direction.models) > 1 else str(direction)
         systems.append(System.of_model(name, config, single, [record(single, example, rules=None, all_heads=True)]))
     return page_data([example], systems)
 

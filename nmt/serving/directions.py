@@ -1,7 +1,7 @@
 """The models of a server by language pair, and language detection."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from nmt.config import Config
@@ -23,13 +23,13 @@ class Direction:
         source: Code of the language translated from.
         target: Code of the language translated to.
         translator: All models together.
-        models: Each model alone, with the config it was trained with.
+        models: Each model alone by a name, with the config it was trained with.
     """
 
     source: str
     target: str
     translator: Translator
-    models: Sequence[tuple[Config, Translator]]
+    models: Mapping[str, tuple[Config, Translator]]
 
     def __str__(self) -> str:
         return printable(f"{self.source}-{self.target}")

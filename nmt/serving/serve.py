@@ -132,6 +132,7 @@ def open_directions(
         NmtError: A model cannot be read, or two of the same languages have different vocabularies.
     """
     from nmt.config import read_config
+    from nmt.inspection.explorer_data import name_models
     from nmt.models.run_records import find_model
     from nmt.models.storage import CONFIG
     from nmt.serving.directions import Direction, Directions
@@ -145,8 +146,9 @@ def open_directions(
     for paths in groups.values():
         saved, translator = open_translator(paths, device, options, allowed_classes, split_sentences=True)
         processor, settings = translator.processor, translator.options
-        alone = [(one.config, Translator(one.model, processor, settings, frozen=True)) for one in saved]
-        directions.append(Direction(*saved[0].config.data.languages, translator, alone))
+        named = name_models([(one, Translator(one.model, processor, settings, frozen=True)) for one in saved])
+        models_alone = {name: (one.config, alone) for name, (one, alone) in named.items()}
+        directions.append(Direction(*saved[0].config.data.languages, translator, models_alone))
     return Directions(directions)
 
 

@@ -135,6 +135,7 @@ def test_labels_keyboard_and_mouse(browser: Browser, tmp_path: Path) -> None:
     found = record(make_translator(score="dot"), Example("a b c", ()), RULES)
     assert texts(page, "#lines [data-step] text") == found.best.tokens
     assert texts(page, "#step tbody th") == found.src_tokens
+    assert texts(page, "#said")[0].startswith("To write it, model 1 read ")
     assert page.evaluate("document.querySelector('#heads-part').hidden")
     assert column(page) == pytest.approx(found.best.alignment[0, 0].tolist(), abs=3e-3)
     page.press("ArrowRight", 39)
@@ -217,7 +218,7 @@ def test_a_model_without_attention_claims_none(browser: Browser, tmp_path: Path)
     page = opened(
         browser, page_with(example, record(make_translator(score="none"), example, RULES)), tmp_path / "p.html"
     )
-    assert texts(page, "#said")[0].startswith("The model wrote it without attention.")
+    assert texts(page, "#said")[0].startswith("To write it, the model used no attention.")
     hidden = "['lead', 'thicker', 'guess', 'map-part'].map((id) => at(id).checkVisibility())"
     assert page.evaluate(hidden) == [False] * 4
     assert count(page, "[data-link], [data-weight]") == 0

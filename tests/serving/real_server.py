@@ -70,7 +70,7 @@ def serving(*translators: tuple[str, str, Translator], **options: Any) -> Iterat
     limits, host = Limits(**options.pop("limits", {})), options.pop("host", "127.0.0.1")
     pages = Pages(host, options.pop("allowed_hosts", ()), options.pop("allowed_origins", ()))
     models = translators or [("en", "de", golden())]
-    directions = Directions(Direction(*model, [(golden_config(), model[-1])]) for model in models)
+    directions = Directions(Direction(*model, {"golden": (golden_config(), model[-1])}) for model in models)
     service = Service(directions, Keys(options.pop("api_keys", ())), limits)
     with bind(host, 0) as listener:
         server = Server(listener, host, service, pages, **options)

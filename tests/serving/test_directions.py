@@ -16,7 +16,7 @@ def direction(source: str, target: str, words: str) -> Direction:
     tokenizer, vocabulary = WhitespaceTokenizer(), Vocabulary(words.split())
     processor = TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary)
     translator = Translator(golden().model, processor, golden().options)
-    return Direction(source, target, translator, [(golden_config(), translator)])
+    return Direction(source, target, translator, {"one": (golden_config(), translator)})
 
 
 EN = direction("en", "de", "the a dog is big in")

@@ -79,7 +79,8 @@ def test_every_documented_route_answers_as_documented(client: httpx.Client, docu
 
 
 def test_every_served_route_is_documented(document: dict[str, Any]) -> None:
-    service = Service(Directions([Direction("en", "de", golden(), [(golden_config(), golden())])]), Keys(), Limits())
+    direction = Direction("en", "de", golden(), {"golden": (golden_config(), golden())})
+    service = Service(Directions([direction]), Keys(), Limits())
     app = App(service, Pages("127.0.0.1"), lambda record: None)
     service.stop(5)
     served = {(method, route.path) for route in app._app.routes for method in route.methods - {"HEAD"}}

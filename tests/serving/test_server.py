@@ -362,7 +362,7 @@ def test_models_of_one_direction_translate_together(cli: Cli, tmp_path: Path) ->
         fields = {"q": text, "source": "en", "target": "de"}
         assert httpx.post(f"{url}/translate", json=fields, timeout=60).json()["translatedText"] == together
         shown = httpx.post(f"{url}/explore", json={**fields, "q": SENTENCES[0]}, timeout=60).json()
-    assert [system["name"] for system in shown["systems"]] == ["en-de, model 1", "en-de, model 2"]
+    assert [system["name"] for system in shown["systems"]] == [GOLDEN_MODEL.name, "other"]
     for model, record in zip((GOLDEN_MODEL, other), shown["items"][0]["of"], strict=True):
         best = nmt.load(model, device="cpu", replace_unknown=False).translate(SENTENCES[0])
         assert record["text"][str(record["best"][0])] == best.text
