@@ -47,7 +47,7 @@ def test_their_commands_have_options_that_exist(cli: Cli) -> None:
         assert set(options) <= set(re.findall(r"--[a-z-]+", cli("serve", "--help").out))
 
 
-def test_the_dockerfile_installs_what_the_project_names() -> None:
+def test_what_is_installed_is_what_the_project_names() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     text = block("dockerfile")
@@ -55,7 +55,8 @@ def test_the_dockerfile_installs_what_the_project_names() -> None:
     assert torch is not None
     assert f"ARG TORCH={torch[1]}\n" in text
     assert text.startswith(f"FROM python:{project['requires-python'].removeprefix('>=')}")
-    (extra,) = re.findall(r"\.whl\)\[(\w+)\]", text)
-    assert extra in project["optional-dependencies"]
+    extras = re.findall(r"(?:\.whl\)|nmt/bin/pip install \"\.)\[(\w+)\]", README)
+    assert extras == ["serve", "serve"]
+    assert "serve" in project["optional-dependencies"]
     for copied in re.findall(r"^COPY (\S+) ", text, re.MULTILINE):
         assert (ROOT / copied).is_file()
