@@ -19,7 +19,7 @@ from nmt.corpus import Pair
 from nmt.corpus.lines import CSV, TOO_LONG, UNPACK, Lines, encode_lines, in_blocks, read_file_lines, read_rows
 from nmt.system.errors import DataError, list_names, shorten
 from nmt.system.limits import OVERLONG
-from nmt.text.languages import language_name
+from nmt.text.languages import OTHER_NAMES, language_name
 
 log = logging.getLogger(__name__)
 
@@ -162,27 +162,32 @@ class TabSeparated(Source):
             header = _cells(lines[0])
             if number == 1 and CSV in self.path.name.lower():
                 log.info(f"{self.path}: columns {list_names([f'{n} {title}' for n, title in enumerate(header, 1)])}")
-            if number == 1 and self._is_header(header, _cells(b"".join(lines[1:2]).lower())):
+            if number == 1 and self._is_header(header, _cells(b"".join(lines[1:2]))):
                 log.warning(
                     f"{self.path}:1: {shorten(' | '.join(header))} is a header, not a sentence pair: skipped; if it is "
                     "a pair, move it to another line"
                 )
                 del lines[0]
                 number += 1
+            elif number == 1 and CSV in self.path.name.lower():
+                log.info(f"{self.path}:1: names no languages: read like the lines below; if it is a header, delete it")
             yield Chunk((str(self.path),), number, (b"".join(lines),), self.columns)
             number += len(lines)
 
     def _is_header(self, line: Sequence[str], following: Sequence[str]) -> bool:
-        """Whether cells of a line, but not of the next, are or begin with names of the source and the target, or of
-        their languages.
+        """Whether cells of a line, but not of the next, name the source and the target, or their languages: as a whole,
+        as a word of a title without spaces (`text_en`) or, with names that seldom begin a sentence, as the first word.
 
         Raises:
             DataError: They do, in other columns than `data` has.
         """
         sides = (self.data.src_language, "source", "src"), (self.data.tgt_language, "target", "tgt")
-        names = [{name.casefold() for name in (*side, language_name(side[0]))} for side in sides]
-        cells = [{cell.casefold(), *cell.casefold().split()[:1]} for cell in line]
-        named = [[n for n, cell in enumerate(cells, 1) if cell & titles.difference(following)] for titles in names]
+        below, named = set().union(*map(_titles, following)), []
+        for code, *words in sides:
+            first = {name.casefold() for name in (code, *words, language_name(code))}
+            names = first.union(map(str.casefold, OTHER_NAMES.get(code.partition("-")[0], ())))
+            titles = [_titles(cell) & names | {*cell.casefold().split()[:1]} & first for cell in line]
+            named.append([n for n, title in enumerate(titles, 1) if title - below])
         if all(named) and not all(map(list.__contains__, named, self.data.columns)):
             columns = [numbers[0] for numbers in named]
             raise DataError(f"{self.path}:1: source and target are columns {columns}: --set 'data.columns={columns}'")
@@ -441,3 +446,9 @@ def read_pairs(source: Source) -> list[Pair]:
 def _decode(block: bytes) -> str:
     """UTF-8 as text, in which bytes that are not UTF-8 become lone surrogates."""
     return block.decode("utf-8", "surrogateescape")
+
+
+def _titles(cell: str) -> set[str]:
+    """A cell and, if it has no space and does not end a sentence, its words."""
+    cell = cell.casefold()
+    return {cell, *([] if re.search(r"\s|[.!?…。]$", cell) else re.split(r"[\W\d_]+", cell))}

@@ -83,6 +83,15 @@ def test_a_tab_separated_file_is_read(tmp_path: Path, name: str) -> None:
         ("English words\tGerman words", True),
         ('"source"\t"target"\tCC-BY', True),
         (" src \ttgt", True),
+        ("English\tDeutsch", True),
+        ("Englisch\tDeutsch", True),
+        ("text_en\ttext_de", True),
+        ("english_sentence\tgerman-sentence", True),
+        ("eng\tdeu (text)", False),  # a name that a sentence may begin with must be the whole title
+        ("English is hard.\tDeutsch ist schwer.", False),
+        ("English!\tDeutsch!", False),
+        ("English\tEnglisch", False),
+        ("x-en-1\tx-de-1\nx-en-2\tx-de-2", False),
         ("German\tGerman", False),  # one name twice, and names of other languages, could be a pair
         ("English\tFrench", False),
         ("I speak English\tGerman", False),
@@ -122,6 +131,30 @@ def test_a_header_that_has_the_languages_in_other_columns_is_refused(
 
 
 QUOTED = [Pair("Hi, you.", 'Er sagt; "Hallo!"'), Pair("a b", "c"), Pair("Run!", "Lauf!")]
+
+
+@pytest.mark.parametrize(
+    ("languages", "titles"),
+    [(("en", "fr-CA"), "anglais;français"), (("es", "pt-BR"), "español;Português"), (("ja", "zh"), "日本語;中文")],
+)
+def test_a_title_is_in_any_language(tmp_path: Path, languages: tuple[str, str], titles: str) -> None:
+    path = written(tmp_path / "a.csv", f"{titles}\nx;y\n")
+    options = dict(zip(("src_language", "tgt_language"), languages, strict=True))
+    if languages[1] == "en":
+        assert (
+            refusal(path, **options) == f"{path}:1: source and target are columns [2, 1]: --set 'data.columns=[2, 1]'"
+        )
+    else:
+        assert read(path, **options) == [Pair("x", "y")]
+
+
+def test_a_first_line_of_csv_that_is_no_header_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "nmt")
+    path = written(tmp_path / "a.csv", "Hi.;Hallo.\nRun!;Lauf!\n")
+    assert read(path) == [Pair("Hi.", "Hallo."), Pair("Run!", "Lauf!")]
+    assert caplog.messages[1:] == [
+        f"{path}:1: names no languages: read like the lines below; if it is a header, delete it"
+    ]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".CSV", ".csv.gz"])
