@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError
 
 from nmt.config.messages import find_problems
 from nmt.config.reading import find_config, read_yaml
-from nmt.config.sections import Files, Positive, Section, Seed, key
+from nmt.config.sections import Config, Files, Positive, Section, Seed, key
 from nmt.config.tree import dotted, parse_list
 from nmt.system.errors import ConfigError, shorten
 
@@ -57,6 +57,9 @@ def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> Compariso
         raise ConfigError("give a comparison file, the name of a shipped one, or configs with --config")
     path = None if name is None else find_config(name, FOLDER, "comparison")
     values = {} if path is None else read_yaml(path).plain()
+    if values.keys() & {"extends", *Config.model_fields} and not values.keys() & ComparisonSection.model_fields:
+        vary = "" if arguments.get("vary") else " --vary SECTION.KEY=VALUE,VALUE"
+        raise ConfigError(f"{path} is a config, not a comparison; to compare it, use --config {name}{vary}")
     used = {key: value for key, value in arguments.items() if value is not None and value not in ((), [], {})}
     for field, value in used.items():
         below = values.get(field)
