@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -125,23 +125,28 @@ def compare(
     if launcher is not None and "{command}" not in launcher:
         raise ConfigError(f"--launcher {launcher}: has no {{command}}, which stands for the command of a cell")
     _check_folder(directory)
-    by_data = {trial.data_name: trial for trial in reversed(trials.values())}
+    places = {f: directory / DATA / trial.data_name if data is None else Path(data) for f, trial in trials.items()}
     if data is not None:
-        if len(by_data) > 1:
+        if len({trial.data_name for trial in trials.values()}) > 1:
             raise ConfigError(f"--data {data}: the cells differ in data or text settings; leave --data out")
         check_is_data(Path(data), "create it with nmt preprocess")
     with locked(directory):
+        trials = _fit_to_data(trials, places)
         new = [folder for folder, trial in trials.items() if not has_trial(folder, trial, split)]
-        folders = {name: directory / DATA / name if data is None else Path(data) for name in by_data}
-        checksums = {name: _prepare_data(trial, folders[name], split) for name, trial in by_data.items()}
+        checksums: dict[Path, str] = {}
         for folder, trial in trials.items():
-            checksum = checksums[trial.data_name]
+            if (place := places[folder]) not in checksums:
+                checksums[place] = _prepare_data(trial, place, split)
+                directory.mkdir(parents=True, exist_ok=True)
+                write_json(directory / MARKER, wanted.model_dump(mode="json"))  # so that what is done stays ours
+        trials = _fit_to_data(trials, places)
+        for folder, trial in trials.items():
+            checksum = checksums[places[folder]]
             if folder in new:
-                relative = os.path.relpath(real_path(folders[trial.data_name]), real_path(folder))
+                relative = os.path.relpath(real_path(places[folder]), real_path(folder))
                 write_trial(folder, trial, data=relative, data_checksum=checksum, split=split)
             else:
                 check_trial_data(folder, checksum)
-        write_json(directory / MARKER, wanted.model_dump(mode="json"))
         try:
             failed = run_trials(trials, jobs=jobs or (1 if launcher is None else sys.maxsize), launcher=launcher)
         finally:
@@ -150,6 +155,19 @@ def compare(
     if others > 0:
         log.info(f"{directory / TRIALS}: has {others} more cells, which this comparison does not ask for")
     return ComparisonResult(directory, rows, {trials[folder].title: reason for folder, reason in failed.items()})
+
+
+def _fit_to_data(trials: Mapping[Path, Trial], places: Mapping[Path, Path]) -> dict[Path, Trial]:
+    """The trials with configs that fit their data, where it is there."""
+    from nmt.corpus.dataset import MARKER as DATA_MARKER
+    from nmt.corpus.prepare import fit_to_data
+
+    return {
+        folder: replace(trial, config=fit_to_data(trial.config, places[folder]))
+        if (places[folder] / DATA_MARKER).is_file()
+        else trial
+        for folder, trial in trials.items()
+    }
 
 
 def _check_folder(output: Path) -> None:
@@ -175,13 +193,13 @@ def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
     """
     from nmt.corpus.dataset import MARKER as DATA_MARKER
     from nmt.corpus.dataset import combine_checksums, open_data
-    from nmt.corpus.prepare import write_data
+    from nmt.corpus.prepare import fit_to_data, write_data
     from nmt.training.setup import with_text_of
 
     if not (directory / DATA_MARKER).is_file():
         write_data(trial.config, directory)
     data = open_data(directory)
-    with_text_of(trial.config, data)
+    with_text_of(fit_to_data(trial.config, directory), data)
     if not (directory / f"{split}.jsonl").is_file():
         raise DataError(f"{directory}: has no {split} split; choose another --split, or set data.split.{split}_size")
     return str(combine_checksums(data.checksums))

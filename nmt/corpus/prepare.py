@@ -189,6 +189,19 @@ def _bundled(source: str) -> str:
     return str(shipped(source)) if bundled else source
 
 
+def fit_to_data(config: Config, directory: Path) -> Config:
+    """The config with values that fit a data directory in place of `auto` that depends on the amount of text."""
+    from nmt.config import automatic_keys, choose_by_amount, read_config, resolve_auto, value_at
+    from nmt.corpus.dataset import CONFIG, read_marker
+
+    if automatic := automatic_keys(config):
+        made, marker = read_config(directory / CONFIG), read_marker(directory)
+        pairs = max(1, marker.pairs.get("train", 1) - marker.copies)
+        of_data = {path: value_at(made, path) for path in automatic if path.startswith(("data.", "text."))}
+        config = resolve_auto(config, {**choose_by_amount(pairs), **of_data})
+    return config
+
+
 def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: AnyPath | None) -> tuple[Config, Path]:
     """The config, with values in place of `auto` that depends on the amount of text, and the data directory to use.
 
@@ -196,29 +209,16 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
         ConfigError: The config is wrong, or overrides do not match the data.
         DataError: The data does not exist.
     """
-    from nmt.config import (
-        automatic_keys,
-        choose_by_amount,
-        load_config,
-        overridden,
-        read_config,
-        resolve_auto,
-        value_at,
-    )
-    from nmt.corpus.dataset import CONFIG, check_is_data, read_marker
+    from nmt.config import load_config, overridden, read_config, value_at
+    from nmt.corpus.dataset import CONFIG, check_is_data
 
     settings = load_config(config, overrides)
     directory = settings.data_directory if data is None else Path(data)
     output = None if directory == settings.data_directory else directory
     check_is_data(directory, f"create it with: {_make_command(config, overrides, settings, output)}")
     asked = [key for key in overridden(overrides) if key.startswith(("data.", "text.")) and key != "data.directory"]
-    automatic = automatic_keys(settings)
-    made = read_config(directory / CONFIG) if asked or automatic else settings
-    if automatic:
-        marker = read_marker(directory)
-        pairs = max(1, marker.pairs.get("train", 1) - marker.copies)
-        of_data = {path: value_at(made, path) for path in automatic if path.startswith(("data.", "text."))}
-        settings = _fit(resolve_auto(settings, of_data), pairs, choose_by_amount(pairs))
+    settings = fit_to_data(settings, directory)
+    made = read_config(directory / CONFIG) if asked else settings
     values = {key: [value_at(source, key) for source in (made, settings)] for key in asked}
     other = [f"{key} ({there!r} there, {here!r} here)" for key, (there, here) in values.items() if there != here]
     if other:

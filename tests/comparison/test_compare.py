@@ -16,8 +16,9 @@ import nmt
 from nmt.comparison.plan import make_trials
 from nmt.comparison.runner import Job, describe_jobs
 from nmt.comparison.trial import run_trial, write_trial
-from nmt.config import ComparisonSection
+from nmt.config import ComparisonSection, read_config
 from nmt.system.errors import DataError, RunInterrupted
+from nmt.system.files import shipped
 
 SMALL = ["--set", "train.max_updates=12", "--set", "train.validation.every=6"]
 MEASURED = ("training_seconds", "total_seconds", "tokens_per_second", "peak_mib", "sentences_per_second", "seconds")
@@ -294,3 +295,29 @@ def test_data_is_found_through_links(random_project: Project, tmp_path: Path, mo
         config=random_project.config, data="mydata", output="link/out", overrides={"train.max_updates": 2}
     )
     assert not result.failed
+
+
+def test_cells_share_data_whose_settings_follow_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()[:600]
+    Path("mine.yaml").write_text(
+        "extends: base\ndata: {source: pairs.tsv, src_language: en, tgt_language: de}\n"
+        "model: {embedding_size: 8, encoder: {hidden_size: 8}, decoder: {hidden_size: 8}}\n"
+    )
+    command = ("compare", "--config", "mine.yaml", "--vary", "model.attention.score=dot,general", "--output", "out")
+    command += ("--set", "model.decoder.hidden_size=16", "--set", "train.max_updates=20")
+    command += ("--set", "train.optimizer.learning_rate=0.01", "--set", "train.schedule.name=constant")
+    assert "pairs.tsv" in cli(*command).err  # there is none yet
+    Path("pairs.tsv").write_text("".join("\t".join(row.split("\t")[:2]) + "\n" for row in rows), encoding="utf-8")
+    assert cli(*command).code == 0
+    table = read_table(Path("out"))
+    assert [row["results"][0]["updates"] for row in table] == [20, 20]
+    (data,) = Path("out/data").iterdir()
+    pieces = read_config(data / "config.yaml").text.subword.vocabulary_size
+    for cell in Path("out/cells").iterdir():
+        config = read_config(cell / "config.yaml")
+        assert (config.text.subword.vocabulary_size, config.model.dropout) == (pieces, 0.5)
+    assert cli(*command).code == 0
+    assert read_table(Path("out")) == table
