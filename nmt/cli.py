@@ -457,6 +457,8 @@ def _run_app() -> int | None:
     except Exception as error:
         if hasattr(error, "possibilities"):  # there is no such option
             _name_settings(error)
+        elif "unexpected extra argument" in str(getattr(error, "message", "")):
+            _ask_for_model_option(error)
         raise
     return code
 
@@ -484,6 +486,15 @@ def _name_settings(error: Any) -> None:
         own_first = sorted(settings, key=lambda path: not path.startswith(f"{command.name}."))
         error.message += f"; set the key of the config: {' or '.join(settings[path] for path in own_first)}"
         error.possibilities = None  # other options
+
+
+def _ask_for_model_option(error: Any) -> None:
+    """Add to the error of an argument too many the option that a model is given with, if it may be meant as one."""
+    word, parameters = error.message.rpartition("(")[2].removesuffix(")"), error.ctx.command.params
+    folder = next((path for path in (Path(word), Path("runs", word)) if path.is_dir()), None)
+    no_arguments = all(parameter.opts[0].startswith("-") for parameter in parameters)
+    if (folder or no_arguments) and any("--model" in parameter.opts for parameter in parameters):
+        error.message += f"; for a model: --model {shlex.quote(str(folder)) if folder else 'DIR'}"
 
 
 def main() -> None:

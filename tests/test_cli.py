@@ -248,6 +248,27 @@ def test_a_setting_that_is_shown_can_be_used(here: Project, cli: Cli) -> None:
     assert "  epochs: 3 " in cli("config", "show", here.config, *shlex.split(answer)).out
 
 
+EXTRA = [
+    ("serve runs/x", "; for a model: --model runs/x"),
+    ("evaluate x", "; for a model: --model runs/x"),
+    ("report -o a.html 'my run'", "; for a model: --model 'my run'"),
+    ("evaluate elsewhere", "; for a model: --model DIR"),
+    ("translate Hello x", "; for a model: --model runs/x"),
+    ("translate Hello world", ""),  # a sentence without quotation marks
+    ("runs x runs/x", ""),
+]
+
+
+@pytest.mark.parametrize(("typed", "hint"), EXTRA)
+def test_a_model_without_its_option_is_answered_with_it(empty: Path, cli: Cli, typed: str, hint: str) -> None:
+    Path("runs/x").mkdir(parents=True)
+    Path("my run").mkdir()
+    outcome = cli(*shlex.split(typed))
+    assert (outcome.code, outcome.out) == (2, "")
+    extra = shlex.split(typed)[-1]
+    assert outcome.err.splitlines()[-1] == f"Error: Got unexpected extra argument(s) ({extra}){hint}"
+
+
 def test_a_sentence_that_is_a_file_is_translated_with_a_note(here: Project, cli: Cli) -> None:
     Path("a b").write_text("c d\n")
     found = cli("translate", "a b")
