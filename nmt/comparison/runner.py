@@ -194,7 +194,7 @@ def _signal(processes: Sequence[subprocess.Popen[bytes]], number: int) -> None:
 def describe_jobs(jobs: Sequence[Job]) -> Table:
     """The state of all trials."""
     rows = [[job.trial.title, job.state, *_progress(job)] for job in jobs]
-    return Table(["config", "state", "updates", "minutes", "BLEU"], rows, "llrrr")
+    return Table(["config", "state", "updates", "minutes", "BLEU"], rows, "llrrr", whole="cells")
 
 
 def _progress(job: Job) -> list[str]:

@@ -88,7 +88,7 @@ def score_table(rows: Sequence[Row]) -> Table:
         ]
         for row in rows
     ]
-    return Table(header, cells, "l" + "r" * (len(header) - 1))
+    return Table(header, cells, "l" + "r" * (len(header) - 1), whole="words")
 
 
 def _difference(difference: float | None, p: float | None) -> str:
@@ -118,12 +118,12 @@ def _cost_table(rows: Sequence[Row]) -> Table:
         ]
         for row in rows
     ]
-    return Table(["config", *columns, "precision"], cells, "l" + "r" * len(columns) + "l")
+    return Table(["config", *columns, "precision"], cells, "l" + "r" * len(columns) + "l", whole="words")
 
 
 def _attention_table(rows: Sequence[Row]) -> Table:
     cells = [[row.name, *(_attention(row, name) for name in LABELS)] for row in rows]
-    return Table(["config", *LABELS.values()], cells, "l" + "r" * len(LABELS))
+    return Table(["config", *LABELS.values()], cells, "l" + "r" * len(LABELS), whole="words")
 
 
 def _attention(row: Row, name: str) -> str:
@@ -148,7 +148,7 @@ def _length_tables(rows: Sequence[Row]) -> Iterator[str | Table]:
         for key, caption in (("bleu", "BLEU"), ("entropy", "entropy of attention, nats")):
             same = [row for row in rows if bins_of(row) == bins]
             cells = [[row.name, *(_number(value, ".2f") for value in lengths_of(row, key))] for row in same]
-            yield Table(header, cells, "l" + "r" * len(bins), caption)
+            yield Table(header, cells, "l" + "r" * len(bins), caption, whole="words")
 
 
 def bins_of(row: Row) -> tuple[tuple[str, int, bool], ...]:

@@ -164,7 +164,7 @@ def list_runs(directory: Path) -> Table:
             default = newest_run()[0].name
     header = ("run", "", "state", "updates", "best", "training", "last change", "epoch", "at")
     rows = [(shorten(run.name), "*" if run.name == default else "", *_describe_run(run)) for run in runs]
-    return Table(header, rows, "lllllllll", one_line=True)
+    return Table(header, rows, "lllllllll", whole="cells")
 
 
 def _last_change(run: Path) -> tuple[float, float]:

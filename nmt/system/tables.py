@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -13,14 +14,14 @@ class Table:
         rows: Cells of each row.
         alignment: One letter per column, l or r.
         caption: Title of the table.
-        one_line: Whether a terminal shows a row on one line, without the last columns if they do not fit.
+        whole: What a terminal does not break, leaving out the last columns if they do not fit; None breaks anything.
     """
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     alignment: str
     caption: str = ""
-    one_line: bool = False
+    whole: Literal["cells", "words"] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import logging
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TextIO
 
@@ -97,8 +96,7 @@ def write_table(table: Table, file: TextIO, indent: int = 0) -> None:
     from rich.padding import Padding
 
     console = Console(file=file, highlight=False)
-    table = _without_last_columns(table, console.width - indent) if table.one_line else table
-    console.print(Padding(_as_grid(table), (0, 0, 0, indent), expand=False))
+    console.print(Padding(_as_grid(table, console.width - indent), (0, 0, 0, indent), expand=False))
 
 
 @contextlib.contextmanager
@@ -114,28 +112,36 @@ def live_table() -> Iterator[Callable[[Table], None]]:
     from rich.live import Live
 
     with Live(console=Console(file=sys.stderr, highlight=False), auto_refresh=False) as live:
-        yield lambda table: live.update(_as_grid(table), refresh=True)
+        yield lambda table: live.update(_as_grid(table, live.console.width), refresh=True)
 
 
-def _without_last_columns(table: Table, width: int) -> Table:
-    """The first columns of a table, as many as fit a width, and at least one."""
+def _column_widths(table: Table, width: int) -> list[int]:
+    """Widths of the first columns, as many as fit; the first of them get as much as their cells need."""
     from rich.cells import cell_len
 
-    columns = list(zip(table.header, *table.rows, strict=True))
-    ends = accumulate(2 + max(cell_len(printable(cell)) for cell in column) for column in columns)
-    shown = max(1, sum(end - 2 <= width for end in ends))
-    return replace(
-        table, header=table.header[:shown], rows=[row[:shown] for row in table.rows], alignment=table.alignment[:shown]
-    )
+    columns = [[printable(cell) for cell in column] for column in zip(table.header, *table.rows, strict=True)]
+    full = [min(width, max(map(cell_len, column))) for column in columns]
+    words = [min(width, max(map(cell_len, " ".join(column).split() or [""]))) for column in columns]
+    least = full if table.whole == "cells" else words
+    ends = [end - 2 for end in accumulate(2 + cells for cells in least)]
+    shown = sum(end <= width for end in ends)
+    spare, widths = width - ends[shown - 1], []
+    for wanted, needed in zip(full[:shown], least, strict=False):
+        widths.append(needed + min(spare, wanted - needed))
+        spare -= widths[-1] - needed
+    return widths
 
 
-def _as_grid(table: Table) -> Grid:
+def _as_grid(table: Table, width: int) -> Grid:
     from rich.table import Table as Grid
     from rich.text import Text
 
     grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=any(table.header), header_style="")
-    for title, side in zip(table.header, table.alignment, strict=True):
-        grid.add_column(Text(printable(title)), justify="right" if side == "r" else "left", overflow="fold")
+    widths = _column_widths(table, width) if table.whole else [None] * len(table.header)
+    for title, side, cells in zip(table.header, table.alignment, widths, strict=False):
+        grid.add_column(
+            Text(printable(title)), justify="right" if side == "r" else "left", overflow="fold", width=cells
+        )
     for row in table.rows:
-        grid.add_row(*(Text(printable(cell)) for cell in row))
+        grid.add_row(*(Text(printable(cell)) for cell in row[: len(widths)]))
     return grid

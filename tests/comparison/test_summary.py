@@ -5,11 +5,13 @@ import io
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sacrebleu
+from conftest import Terminal
 from sacrebleu.significance import PairedTest
 
 from nmt.comparison.results import Row, make_rows
@@ -18,6 +20,7 @@ from nmt.comparison.trial import CONFIG
 from nmt.config import Config, dump_config
 from nmt.system.errors import DataError
 from nmt.system.tables import Table
+from nmt.system.terminal import write_table
 
 
 def spread(mean: float) -> dict[str, float]:
@@ -62,8 +65,25 @@ ROWS = [
 ]
 
 
-def tables() -> list[Table]:
-    return [block for section in comparison_sections(ROWS) for block in section.blocks if isinstance(block, Table)]
+def tables(rows: Sequence[Row] = ROWS) -> list[Table]:
+    return [block for section in comparison_sections(rows) for block in section.blocks if isinstance(block, Table)]
+
+
+@pytest.mark.parametrize(("columns", "last"), [(60, "std"), (80, "perplexity"), (200, "length")])
+def test_no_word_of_a_table_is_broken_on_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, last: str) -> None:
+    """Each column has the width of its longest word at least: 23, 5, 5, 10, 5, 5, 10 and 6, and 2 between them."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    name = "attention.score=general"
+    for table in tables([Row(name, ROWS[0].results, [0.5, 0.001]), Row("b", ROWS[1].results, [0.012])]):
+        screen = Terminal()
+        write_table(table, screen, indent=2)
+        text = " ".join([*table.header, *(cell for row in table.rows for cell in row)])
+        assert {name, table.header[0]} <= set(screen.getvalue().split()) <= set(text.split())
+        assert max(map(len, screen.getvalue().splitlines())) <= columns
+        if "perplexity" in table.header:
+            words = screen.getvalue().split()
+            titles = ["seeds", "std", "chrF", "perplexity", "length"]
+            assert [title for title in titles if title in words] == titles[: titles.index(last) + 1]
 
 
 def test_scores_are_means_with_the_spread_over_seeds_beside_the_interval() -> None:

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from nmt.system.progress import ProgressLog, progress_bar
 from nmt.system.tables import Table
-from nmt.system.terminal import showing_messages, write_table
+from nmt.system.terminal import live_table, showing_messages, write_table
 from nmt.training.run import BAR
 
 TABLE = Table(("name", "what it is", "n"), [("a\x1b[2J", "word " * 20, "7"), ("b", "", "1,234")], "llr")
@@ -39,6 +39,29 @@ def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: int
     assert header.index("what") == first.index("word")
     assert {line.rstrip().endswith(end) for line, end in ((header, "n"), (first, "7"), (last, "1,234"))} == {True}
     assert first.rstrip().index("7") == last.rstrip().index("4")
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [(20, ["name      state", "a long n  finished", "other     x"]), (12, ["name", "a long n", "other"])],
+)
+def test_a_changing_table_keeps_its_rows_on_one_line(
+    monkeypatch: pytest.MonkeyPatch, columns: int, shown: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    rows = [("a long n", "finished", "1,234"), ("other", "x", "")]
+    with showing_messages(), live_table() as show:
+        show(Table(("name", "state", "n"), rows, "llr", whole="cells"))
+    lines = [re.sub(r"\x1b\[[\d;?]*[A-Za-z]|\r", "", line).rstrip() for line in sys.stderr.getvalue().splitlines()]
+    assert [line for line in lines if line][:3] == shown
+
+
+def test_a_name_that_is_wider_than_the_terminal_is_continued(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    screen = Terminal()
+    write_table(Table(("", ""), [("abcdefghijklm", "1")], "lr", whole="cells"), screen)
+    assert screen.getvalue().split() == ["abcdefghij", "klm"]
 
 
 def test_messages_are_plain_lines_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
