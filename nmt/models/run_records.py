@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,7 +109,16 @@ def newest_run() -> tuple[Path, int]:
     """
     finished = [run for run in RUNS.glob("[!.]*") if read_state(run) == "finished"]
     if not finished:
-        raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; train first, or give --model DIR")
+        from nmt.models.storage import MARKER as MODEL_MARKER
+
+        ended = (run.parent for run in RUNS.glob("[!.]*/" + MARKER) if not is_locked(run.parent))
+        usable = [run for run in ended if (run / BEST / MODEL_MARKER).is_file()]
+        advice = "train first, or give --model DIR"
+        if usable:
+            run = max(usable, key=_last_change)
+            updates = _describe_run(run)[1].partition("/")[0]
+            advice = f"{run} stopped at update {updates}; --model {shlex.quote(str(run))} uses its best model so far"
+        raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; {advice}")
     return max(finished, key=_last_change), len(finished)
 
 
