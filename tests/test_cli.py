@@ -203,6 +203,31 @@ def test_one_config_is_wanted(empty: Path, cli: Cli, command: list[str]) -> None
         assert_error(cli(*command), f"{one}none")
 
 
+@pytest.mark.parametrize("command", [["preprocess"], ["train"], ["config", "check"]])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("pairs.csv", b"Hi.;Hallo.\nRun!;Lauf!\n"),
+        ("my pairs.TSV", b"Hi.\tHallo.\nRun!\tLauf!\n"),
+        ("deu.txt", "Wer: 'er'?\tWho\n".encode("utf-16")),
+        ("deu.zip", b"PK\3\4\0\0"),
+    ],
+)
+def test_data_in_place_of_a_config(empty: Path, cli: Cli, command: list[str], name: str, content: bytes) -> None:
+    Path(name).write_bytes(content)
+    advice = f"nmt preprocess takes it by --source {shlex.quote(name)}, a config as data.source"
+    assert cli(*command, name).err == f"nmt: error: {name}: looks like data, not a config; {advice}\n"
+    assert [path.name for path in empty.iterdir()] == [name]
+
+
+def test_a_config_may_have_any_suffix(empty: Path, cli: Cli) -> None:
+    Path("mine.txt").write_text("extends: sample\n")
+    assert cli("config", "check", "mine.txt").out == "mine.txt: no problems\n"
+    Path("mine.txt").write_text("extends: sample\nmodle: 1\n")
+    assert_error(cli("config", "check", "mine.txt"), "mine.txt:2: modle: unknown key")
+    assert_error(cli("config", "check", "none.csv"), "none.csv: no such config file")
+
+
 def test_a_shipped_config_comes_before_a_file_without_its_suffix(empty: Path, cli: Cli) -> None:
     Path("sample.yaml").write_text("extends: sample\ntrain: {seed: 77}\n")
     shown = cli("config", "show", "sample")

@@ -3,6 +3,7 @@
 import logging
 import operator
 import re
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 
 FORMAT = 2
 """Number of the form in which configs are stored: 2 has the keys of a section's kind, 1 (no number) those of all."""
+_DATA = (".csv", ".tsv", ".txt", ".gz", ".bz2", ".xz", ".zip")
 _SHOWN_PROBLEMS = 50
 _WIDEST = 60
 """Columns; comments are aligned, except that of a longer line, so that the others stay close to their values."""
@@ -282,7 +284,11 @@ def _load(config: str | Path | Config, overrides: Overrides) -> tuple[Tree, list
         plain = config.model_dump(mode="json") if isinstance(config, Config) else None
         tree = Tree.of(plain) if plain else _read_config_tree(find_config(str(config)))
     except ConfigError as error:
-        raise ConfigError(*error.args, *(problem.message for problem in unread)) from None
+        lines, path = error.args, Path(str(config))
+        if path.suffix.lower() in _DATA and path.is_file():
+            advice = f"nmt preprocess takes it by --source {shlex.quote(str(path))}, a config as data.source"
+            lines = (f"{path}: looks like data, not a config; {advice}",)
+        raise ConfigError(*lines, *(problem.message for problem in unread)) from None
     above = Tree({})
     for _, keys, value in settings:
         for key in reversed(keys):
