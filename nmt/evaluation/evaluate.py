@@ -13,6 +13,7 @@ from nmt.translation.loading import open_translator
 if TYPE_CHECKING:
     from nmt.config import Overrides
     from nmt.evaluation.model_evaluation import ModelEvaluation
+    from nmt.models.storage import SavedModel
     from nmt.translation.translator import Translator
 
 
@@ -82,11 +83,11 @@ def evaluate(
     search = {"beam_size": beam_size, "batch_size": batch_size}
     models, translator = open_translator(as_paths(model), device, search, allowed_classes, overrides=overrides)
     examples, _ = text.of(models)
-    systems: dict[str, Translator | list[str]] = {}
+    systems: dict[str, tuple[list[SavedModel], Translator] | list[str]] = {}
     for path in as_paths(against):
         check_comparable(examples)
         if path.is_dir():
-            systems[str(path)] = open_translator([path], device, search, allowed_classes, overrides=overrides)[1]
+            systems[str(path)] = open_translator([path], device, search, allowed_classes, overrides=overrides)
             continue
         systems[str(path)] = translations = read_text(path)
         if len(translations) != len(examples):

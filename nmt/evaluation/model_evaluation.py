@@ -154,7 +154,7 @@ def evaluate_model(
     what: str,
     name: str = "",
     files: Mapping[str, Path | None] = {},
-    against: Mapping[str, Translator | Sequence[str]] = {},
+    against: Mapping[str, tuple[Sequence[SavedModel], Translator] | list[str]] = {},
     test: PairedTestName = "bootstrap",
     breakdown: bool = False,
     attention: bool = False,
@@ -174,7 +174,7 @@ def evaluate_model(
         files: Files to write: `json` is everything but the translations, `hypotheses` has a translation in a line, and
             `references` those of a sentence in a line, with tabs between them; where a sentence has fewer than another
             one, its first is repeated. All are stored or none, even if the disk is full.
-        against: Other systems by name to compare with: a translator, or translations of the same sources.
+        against: Other systems by name to compare with: models and their translator, or translations of the sources.
         test: How significance is tested.
         breakdown: Break the scores down.
         attention: Measure the attention of the translations.
@@ -205,8 +205,10 @@ def evaluate_model(
 
         systems: list[tuple[str, Sequence[str]]] = [(name, hypotheses)]
         for other, system in against.items():
-            if isinstance(system, Translator):
-                translated = translate_texts(system, sources, f"translating with {other}")
+            if isinstance(system, tuple):
+                rivals, rival = system
+                log.info(f"{other}: {compare_with_training(rivals, rival.processor.normalizer, examples)}")
+                translated = translate_texts(rival, sources, f"translating with {other}")
                 system = [translation.text for translation in translated]
             systems.append((other, system))
         frequency = None

@@ -17,6 +17,7 @@ from nmt.evaluation.breakdown import Breakdown
 from nmt.evaluation.input_text import evenly_spaced
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
+from nmt.evaluation.training_text import compare_with_training
 from nmt.inspection.explorer_data import name_models
 from nmt.inspection.report_blocks import Block, Chapter, HeatMap, Picture, Preformatted, Sentence, mark_words, render
 from nmt.models.card import count, describe_model
@@ -66,15 +67,19 @@ def make_report(
     """
     named = name_models(models)
     (name, (saved, translator)), *others = named.items()
-    against = {other: its_translator for other, (_, its_translator) in others}
+    against = {other: ([its_files], its_translator) for other, (its_files, its_translator) in others}
     evaluate = partial(evaluate_model, [saved], translator, examples, breakdown=True, attention=True, short_inputs=True)
     evaluation = evaluate(what=what, name=name, against=against, data=data)
     breakdown = evaluation.breakdown
     assert breakdown is not None
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
+    overlaps = [
+        f"{other}: {compare_with_training(rivals, rival.processor.normalizer, examples)}."
+        for other, (rivals, rival) in against.items()
+    ]
     by_name = {model: its_files for model, (its_files, _) in named.items()}
     chapters = [
-        Chapter("Scores", list(_score_blocks(evaluation))),
+        Chapter("Scores", [*_score_blocks(evaluation), *overlaps]),
         Chapter("Training", list(_curves(by_name))),
         *(Chapter(section.title, list(section.blocks)) for section in replace(breakdown, differences=[]).sections()),
         Chapter("Best and worst sentences", list(_extremes(evaluation, examples, rules))),

@@ -138,10 +138,8 @@ def _as_grid(table: Table, width: int) -> Grid:
 
     grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=any(table.header), header_style="")
     widths = _column_widths(table, width) if table.whole else [None] * len(table.header)
-    for title, side, cells in zip(table.header, table.alignment, widths, strict=False):
-        grid.add_column(
-            Text(printable(title)), justify="right" if side == "r" else "left", overflow="fold", width=cells
-        )
+    for name, side, room in zip(table.header, table.alignment, widths, strict=False):
+        grid.add_column(Text(printable(name)), justify="right" if side == "r" else "left", overflow="fold", width=room)
     for row in table.rows:
         grid.add_row(*(Text(printable(cell)) for cell in row[: len(widths)]))
     return grid

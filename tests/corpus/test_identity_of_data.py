@@ -150,8 +150,13 @@ def test_files_are_compared_too(here: Project, cli: Cli) -> None:
     pairs = [*known[:2], *new[:2]]
     Path("src").write_text("".join(f"  {src.upper()} !\n" for src, _ in pairs))
     Path("ref").write_text("".join(f"{tgt}\n" for _, tgt in pairs))
-    outcome = cli("evaluate", "--src", "src", "--ref", "ref")
-    assert "overlap: 2 of 4 sources (50.0%) are in the model's training data" in outcome.err.splitlines()
+    rival = Path(shutil.copytree(here.run / "best", "rival"))
+    save_seen(rival / "text" / SEEN, identities([src for src, _ in pairs[1:]]))
+    Path("lines").write_text("a\n" * 4)
+    outcome = cli("evaluate", "--src", "src", "--ref", "ref", "--against", "rival", "--against", "lines")
+    said = "sources ({}) are in the model's training data"
+    overlaps = [line for line in outcome.err.splitlines() if "overlap: " in line]
+    assert overlaps == [f"rival: overlap: 3 of 4 {said.format('75.0%')}", f"overlap: 2 of 4 {said.format('50.0%')}"]
     assert outcome.out.splitlines()[0].endswith("see overlap")
 
 

@@ -47,6 +47,7 @@ def test_the_report_says_what_the_evaluation_does_in_one_file(here: Project, cli
         assert f"{score.value:.2f}" in text
         assert score.signature in text
     assert str(found.diagnosis) in text
+    assert f"other: {found.seen}." in text
     for name, label in LABELS.items():
         assert f"{label}{getattr(found.attention[0], name)}" in text
     for name in ("reversal", "other"):
