@@ -206,9 +206,8 @@ def evaluate_model(
         systems: list[tuple[str, Sequence[str]]] = [(name, hypotheses)]
         for other, system in against.items():
             if isinstance(system, tuple):
-                rivals, rival = system
-                log.info(f"{other}: {compare_with_training(rivals, rival.processor.normalizer, examples)}")
-                translated = translate_texts(rival, sources, f"translating with {other}")
+                log.info(f"{other}: {compare_with_training(system[0], system[1].processor.normalizer, examples)}")
+                translated = translate_texts(system[1], sources, f"translating with {other}")
                 system = [translation.text for translation in translated]
             systems.append((other, system))
         frequency = None

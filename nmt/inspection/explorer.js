@@ -151,8 +151,7 @@ function drawStep(view) {
   at("step-word").textContent = quote(token);
   at("mechanism").textContent = [system.mechanism, system.equation].filter(Boolean).join(". ");
   const sources = new Intl.ListFormat("en").format(read.map((s) => `${quote(view.src[s])} (${percent(weights[s])})`));
-  const writer = data.systems.length > 1 ? system.name : "the model";
-  at("said").textContent = `To write it, ${writer} ${sources ? `read above all ${sources}` : weights.some(Boolean) ? "read every source word a little" : "used no attention"}.${view.lp ? ` It gave ${quote(token)} a probability of ${percent(probability, 1)}.` : ""}`;
+  at("said").textContent = `To write it, ${data.systems.length > 1 ? system.name : "the model"} ${sources ? `read above all ${sources}` : weights.some(Boolean) ? "read every source word a little" : "used no attention"}.${view.lp ? ` It gave ${quote(token)} a probability of ${percent(probability, 1)}.` : ""}`;
   const heads = view.found.heads, head = heads > 1 ? state.h - 1 : 0;
   const ofHead = (text) => (text && head >= 0 ? hundredths(text, heads * view.src.length)[t].slice(head * view.src.length, (head + 1) * view.src.length) : null);
   const scores = ofHead(steps?.e), chances = ofHead(steps?.chances), occlusion = view.occ?.[t];
