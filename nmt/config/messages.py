@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from nmt.config.description import describe_keys
 from nmt.config.sections import Config, Kinds, Section, find_section, kinds_of
 from nmt.config.tree import KeyPath
 from nmt.system.errors import shorten
@@ -61,7 +62,8 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
                     continue  # the kind is not known
                 fault = f" with {mark.key}: {mark.name(section)}, only with {' or '.join(users)}"
             else:
-                fault = suggest(last, known) or (f"; known keys: {', '.join(known)}" if known else "")
+                fault = _name_elsewhere(last, root) or suggest(last, known)
+                fault = fault or (f"; known keys: {', '.join(known)}" if known else "")
             message = f"unknown key{fault}"
             unknown.add(_closest(path, root, values))
         elif item["type"] == "missing" and mark and section:
@@ -81,6 +83,13 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
             choices = re.findall(r"'([^']*)'", item["ctx"]["expected"]) if item["type"] == "literal_error" else []
             message = f"{in_words(item)}, found {shorten(repr(value))}{suggest(str(value)[:100], choices)}"
         yield Problem(path, message, frozenset(unknown))
+
+
+def _name_elsewhere(key: str, root: type[Section]) -> str:
+    """`; did you mean ...?` if a key of other sections has this name, otherwise empty."""
+    described = (one.path for one in describe_keys(root) if one.values)
+    paths = dict.fromkeys(path for path in described if path.rpartition(".")[2] == key)
+    return f"; did you mean {' or '.join(paths)}?" if paths else ""
 
 
 def _section_at(
