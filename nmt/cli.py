@@ -466,12 +466,17 @@ def _run_app() -> int | None:
 def _name_settings(error: Any) -> None:
     """Add to the error of an unknown option what sets the keys of a config that it may mean.
 
-    A key is meant by its last part, by its last two, or by the initials of the last: --batch-size, --lr.
+    A key is meant by its last part, by its last two, or by the initials of the last: --batch-size, --lr. Longer options
+    and keys of the command's own section come before others.
     """
     from nmt.config.description import describe_keys
 
     option, command = error.option_name, error.ctx.command
     allowed = [parameter.metavar.partition("KEY=")[0] for parameter in command.params if "--set" in parameter.opts]
+    own = (name for parameter in command.params for name in parameter.opts)
+    if longer := [name for name in own if name.endswith(option[1:]) or name == f"{option}s"]:
+        error.possibilities = longer
+        return
     section = "".join(allowed).removeprefix("SECTION.")
     words = iter(sys.argv)
     given = next((word for word in words if word.partition("=")[0] == option), "").partition("=")[2]
@@ -483,8 +488,8 @@ def _name_settings(error: Any) -> None:
         if values and option[2:].replace("-", "_") in names and path.startswith(section):
             settings[path] = f"--set {path}={'true' if values == 'true, false' else value}"
     if settings:
-        own_first = sorted(settings, key=lambda path: not path.startswith(f"{command.name}."))
-        error.message += f"; set the key of the config: {' or '.join(settings[path] for path in own_first)}"
+        nearest = [setting for path, setting in settings.items() if path.startswith(f"{command.name}.")]
+        error.message += f"; set the key of the config: {' or '.join(nearest or settings.values())}"
         error.possibilities = None  # other options
 
 

@@ -239,15 +239,10 @@ def test_a_shipped_config_comes_before_a_file_without_its_suffix(empty: Path, cl
 MEANT = [
     ("train mine --epochs 3", "--epochs; set the key of the config: --set train.epochs=3"),
     ("train --lr=0.1 mine", "--lr; set the key of the config: --set train.optimizer.learning_rate=0.1"),
-    (
-        "train --seed 3",
-        "--seed; set the key of the config: "
-        "--set train.seed=3 or --set data.split.seed=3 or --set decode.sampling.seed=3",
-    ),
-    (
-        "train --batch-size 32",
-        "--batch-size; set the key of the config: --set train.batch.size=32 or --set decode.batch_size=32",
-    ),
+    ("train --seed 3", "--seed; set the key of the config: --set train.seed=3"),
+    ("train --batch-size 32", "--batch-size; set the key of the config: --set train.batch.size=32"),
+    ("compare --minutes 3", "--minutes (Possible options: --budget-minutes)"),
+    ("compare --seed 3", "--seed (Possible options: --seeds)"),
     ("check --metric", "--metric; set the key of the config: --set train.validation.metric=VALUE"),
     ("preprocess --lowercase", "--lowercase; set the key of the config: --set text.lowercase=true"),
     ("preprocess --directory 'a b'", "--directory; set the key of the config: --set data.directory='a b'"),
