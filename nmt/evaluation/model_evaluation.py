@@ -132,7 +132,7 @@ class ModelEvaluation:
                 direction = name_direction(one.score - compared[0].score, key)
                 p = "" if one.p_value is None else f"{one.p_value:.4f}, {direction}"
                 row += [f"{one.score:.2f} ± {one.confidence:.2f}", p]
-        return Table(header, rows, "l" + "r" * (len(header) - 1), "significance of differences")
+        return Table(header, rows, "l" + "r" * (len(header) - 1), "significance of differences", whole="words")
 
     def as_json(self) -> dict[str, Any]:
         """As plain values, without the translations."""
