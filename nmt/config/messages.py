@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -87,9 +88,13 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
 
 def _name_elsewhere(key: str, root: type[Section]) -> str:
     """`; did you mean ...?` if a key of other sections has this name, otherwise empty."""
-    described = (one.path for one in describe_keys(root) if one.values)
-    paths = dict.fromkeys(path for path in described if path.rpartition(".")[2] == key)
+    paths = dict.fromkeys(path for path in _list_keys(root) if path.rpartition(".")[2] == key)
     return f"; did you mean {' or '.join(paths)}?" if paths else ""
+
+
+@cache
+def _list_keys(root: type[Section]) -> list[str]:
+    return [one.path for one in describe_keys(root) if one.values]
 
 
 def _section_at(
