@@ -93,7 +93,7 @@ def test_preprocessing(project: Project, tmp_path: Path) -> None:
 @needs_linux
 def test_without_advice_the_command_is_named(project: Project) -> None:
     """Nothing about a finished model makes it smaller."""
-    assert run_limited("command", 0, "translate", "a b", "--model", project.run) == "nmt translate: out of memory"
+    assert run_limited("command", 1, "translate", "a b", "--model", project.run) == "nmt translate: out of memory"
 
 
 @pytest.mark.parametrize(
