@@ -66,6 +66,7 @@ class ModelEvaluation:
         beam_size: Hypotheses kept at each step.
         length_penalty: Exponent of the length normalisation of the search.
         seen: How much of the test set the model has seen in training.
+        others_seen: The same of the models that it was compared with, by name.
         scores: `bleu`, `chrf`, `chrf++` and `ter`, each with its signature.
         diagnosis: Visible faults of the translations.
         warnings: What makes the scores meaningless.
@@ -88,6 +89,7 @@ class ModelEvaluation:
     beam_size: int
     length_penalty: float
     seen: TrainingOverlap
+    others_seen: dict[str, TrainingOverlap]
     scores: dict[str, CorpusScore]
     diagnosis: Diagnosis
     warnings: list[str]
@@ -142,7 +144,7 @@ class ModelEvaluation:
             "seen": {"sources": self.seen.sentences, "of": self.seen.examples, "marked": self.seen.marked},
             "short_inputs": self.short_inputs and self.short_inputs.as_json(),
         }
-        left_out = ("hypotheses",) if self.other_models else ("hypotheses", "other_models")
+        left_out = ("hypotheses", "others_seen", *([] if self.other_models else ["other_models"]))
         return {"in_training" if key == "seen" else key: values[key] for key in values if key not in left_out}
 
 
@@ -204,9 +206,11 @@ def evaluate_model(
         resamples = RESAMPLES if len(examples) <= MAX_TESTED else 1
 
         systems: list[tuple[str, Sequence[str]]] = [(name, hypotheses)]
+        others_seen: dict[str, TrainingOverlap] = {}
         for other, system in against.items():
             if isinstance(system, tuple):
-                log.info(f"{other}: {compare_with_training(system[0], system[1].processor.normalizer, examples)}")
+                others_seen[other] = compare_with_training(system[0], system[1].processor.normalizer, examples)
+                log.info(f"{other}: {others_seen[other]}")
                 translated = translate_texts(system[1], sources, f"translating with {other}")
                 system = [translation.text for translation in translated]
             systems.append((other, system))
@@ -226,6 +230,7 @@ def evaluate_model(
             beam_size=translator.options.beam_size,
             length_penalty=translator.options.length_penalty,
             seen=seen,
+            others_seen=others_seen,
             scores=score_corpus(examples, hypotheses, rules, list(METRICS), resamples),
             diagnosis=diagnose(examples, hypotheses, unknown_tokens, rules),
             warnings=list(find_faults(examples, hypotheses, rules)),

@@ -17,7 +17,6 @@ from nmt.evaluation.breakdown import Breakdown
 from nmt.evaluation.input_text import evenly_spaced
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
-from nmt.evaluation.training_text import compare_with_training
 from nmt.inspection.explorer_data import name_models
 from nmt.inspection.report_blocks import Block, Chapter, HeatMap, Picture, Preformatted, Sentence, mark_words, render
 from nmt.models.card import count, describe_model
@@ -73,13 +72,9 @@ def make_report(
     breakdown = evaluation.breakdown
     assert breakdown is not None
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
-    overlaps = [
-        f"{other}: {compare_with_training(rivals, rival.processor.normalizer, examples)}."
-        for other, (rivals, rival) in against.items()
-    ]
     by_name = {model: its_files for model, (its_files, _) in named.items()}
     chapters = [
-        Chapter("Scores", [*_score_blocks(evaluation), *overlaps]),
+        Chapter("Scores", list(_score_blocks(evaluation))),
         Chapter("Training", list(_curves(by_name))),
         *(Chapter(section.title, list(section.blocks)) for section in replace(breakdown, differences=[]).sections()),
         Chapter("Best and worst sentences", list(_extremes(evaluation, examples, rules))),
@@ -165,6 +160,7 @@ def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
             "repeat nothing, are of a usual length, and have the words, numbers and names of the input."
         )
     yield f"Signatures of the scores: {'; '.join(f'{score.name} {score.signature}' for score in scores)}."
+    yield from (f"{other}: {overlap}." for other, overlap in evaluation.others_seen.items())
 
 
 def _define(values: Mapping[str, Sequence[str]], header: Sequence[str], caption: str) -> Table:
