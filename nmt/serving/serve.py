@@ -146,8 +146,11 @@ def open_directions(
     for paths in groups.values():
         saved, translator = open_translator(paths, device, options, allowed_classes, split_sentences=True)
         processor, settings = translator.processor, translator.options
-        named = name_models([(one, Translator(one.model, processor, settings, frozen=True)) for one in saved])
-        models_alone = {name: (one.config, alone) for name, (one, alone) in named.items()}
+        alone = [translator]  # of several models, each has prepared weights of its own
+        if len(saved) > 1:
+            alone = [Translator(one.model, processor, settings, frozen=True) for one in saved]
+        named = name_models(list(zip(saved, alone, strict=True)))
+        models_alone = {name: (one.config, single) for name, (one, single) in named.items()}
         directions.append(Direction(*saved[0].config.data.languages, translator, models_alone))
     return Directions(directions)
 
