@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator, Sequence
 
 from nmt.comparison.results import Result, Row, dig
@@ -80,7 +79,7 @@ def score_table(rows: Sequence[Row]) -> Table:
             row.name,
             str(len(row.results)),
             _with_interval(row, "bleu"),
-            ", ".join(map(_difference, row.differences(rows[0]), row.p_values)),
+            ", ".join(_differences(row, rows[0], "{:+z.2f} ({:.3f}, {})")),
             _number(row.deviation("scores", "bleu", "value"), ".2f"),
             _with_interval(row, "chrf"),
             _number(row.mean("teacher_forced", "perplexity"), ".2f"),
@@ -91,8 +90,10 @@ def score_table(rows: Sequence[Row]) -> Table:
     return Table(header, cells, "l" + "r" * (len(header) - 1), whole="words")
 
 
-def _difference(difference: float | None, p: float | None) -> str:
-    return MISSING if difference is None else f"{difference:+z.2f} ({p:.3f}, {name_direction(round(difference, 2))})"
+def _differences(row: Row, first: Row, form: str) -> Iterator[str]:
+    """For each seed, the difference in BLEU from the first config, its p-value and its direction."""
+    for difference, p in zip(row.differences(first), row.p_values, strict=True):
+        yield MISSING if difference is None else form.format(difference, p, name_direction(round(difference, 2)))
 
 
 def _with_interval(row: Row, metric: str) -> str:
@@ -203,8 +204,8 @@ def as_latex(rows: Sequence[Row]) -> str:
             best = max(means, key=lambda mean: -1.0 if mean == MISSING else float(mean))
             for line, mean in zip(lines, means, strict=True):
                 line[column] = rf"\textbf{{{line[column]}}}" if mean == best else line[column]
-    for line in lines:  # the sign says the direction in less space, and seeds stand below each other
-        seeds = re.sub(", (better|worse|equal)", "", line[3]).split(", ")
+    for line, row in zip(lines, rows, strict=True):  # the sign says the direction in less space
+        seeds = [*_differences(row, rows[0], "{:+z.2f} ({:.3f})")]
         line[3] = seeds[0] if len(seeds) == 1 else r"\shortstack[r]{" + r"\\".join(seeds) + "}"
     body = [[name, *(cell.replace("-", "$-$") for cell in cells)] for name, *cells in lines]
     titles, *written = [" & ".join(line) + r" \\" for line in ([*LATEX_COLUMNS.values()], *body)]
