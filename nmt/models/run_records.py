@@ -109,6 +109,7 @@ def newest_run() -> tuple[Path, int]:
     """
     finished = [run for run in RUNS.glob("[!.]*") if read_state(run) == "finished"]
     if not finished:
+        from nmt.models.card import count
         from nmt.models.storage import MARKER as MODEL_MARKER
 
         ended = (run.parent for run in RUNS.glob("[!.]*/" + MARKER) if not is_locked(run.parent))
@@ -116,7 +117,7 @@ def newest_run() -> tuple[Path, int]:
         advice = "train first, or give --model DIR"
         if usable:
             run = max(usable, key=_last_change)
-            updates = _describe_run(run)[1].partition("/")[0]
+            updates = count(read_value(run, "updates"))
             advice = f"{run} stopped at update {updates}; --model {shlex.quote(str(run))} uses its best model so far"
         raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; {advice}")
     return max(finished, key=_last_change), len(finished)
