@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from nmt.inspection.explain_command import explain as explain
     from nmt.inspection.explore_command import explore as explore
     from nmt.inspection.report_command import report as report
+    from nmt.layers.attention.attention_module import AttentionModule as AttentionModule, attention as attention
     from nmt.layers.attention.score import Score as Score
     from nmt.layers.kernels.stepwise import StepLinear as StepLinear
     from nmt.run import Run as Run, check as check, train as train
@@ -70,6 +71,7 @@ _HOMES = {
     "nmt.inspection.explain_command": "explain",
     "nmt.inspection.explore_command": "explore",
     "nmt.inspection.report_command": "report",
+    "nmt.layers.attention.attention_module": "AttentionModule attention",
     "nmt.layers.attention.score": "Score",
     "nmt.layers.kernels.stepwise": "StepLinear",
     "nmt.run": "Run check train",

@@ -39,7 +39,8 @@ def test_the_script_of_the_readme_runs(here: Project) -> None:
     command = [sys.executable, "-c", program.replace("beam_size=4", "beam_size=3")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    first, *texts = done.stdout.splitlines()
+    shapes, first, *texts = done.stdout.splitlines()
+    assert shapes == "torch.Size([2, 3, 6]) torch.Size([2, 3, 5])"
     assert first.endswith("])")
     assert len(texts) == 2
     assert len(ast.literal_eval(texts[0])) == 2

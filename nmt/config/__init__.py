@@ -19,6 +19,7 @@ from nmt.config.comparison import read_comparison as read_comparison
 from nmt.config.reading import Overrides as Overrides
 from nmt.config.reading import as_settings as as_settings
 from nmt.config.reading import as_values as as_values
+from nmt.config.reading import check_values as check_values
 from nmt.config.reading import dump_config as dump_config
 from nmt.config.reading import find_config as find_config
 from nmt.config.reading import load_config as load_config

@@ -311,6 +311,15 @@ def load_config(config: str | Path | Config, overrides: Overrides = ()) -> Confi
     return _validate(tree, new=True, allowed_classes=None, unread=unread)
 
 
+def check_values(values: Mapping[str, Any]) -> Config:
+    """The config of some values, with defaults for the others; any class that they name may be imported.
+
+    Raises:
+        ConfigError: One line per problem.
+    """
+    return _validate(Tree.of(values), new=False, allowed_classes=None)
+
+
 def with_search_options(config: Config, search_options: Mapping[str, Any], overrides: Overrides = ()) -> DecodeSection:
     """The search options of a model, some of them replaced.
 
