@@ -106,16 +106,16 @@ const size = (() => {
 const show = (id, ...children) => at(id).replaceChildren(...children);
 
 function drawMaps(view) {
-  const item = data.items[state.s], name = (m) => data.systems[m].name, next = (state.m + 1) % data.systems.length;
-  const other = state.d ? current(next) : null, same = other && other.src.join(" ") === view.src.join(" ") && other.tgt.join(" ") === view.tgt.join(" ");
+  const item = data.items[state.s], name = (m) => data.systems[m].name, next = (state.m + 1) % data.systems.length, other = next === state.m ? null : current(next);
+  const alike = other && other.src.join(" ") === view.src.join(" ") && other.tgt.join(" ") === view.tgt.join(" "), subtract = state.d && alike;
   const describe = ({ tgt, src }) => (value, t, s) => `${tgt[t]} ← ${src[s]}: ${number(value, 3)}`;
   const gold = state.y === "r" ? goldLinks(item, view) : [], difference = { signed: true, ends: [`${name(next)} 1 more`, `${name(state.m)} 1 more`] };
-  at("map-title").textContent = same ? `${name(state.m)} minus ${name(next)}` : other ? `${name(state.m)} (no difference: its tokens are others${item.of[state.m].ref ? "; those of the reference are the same" : ""})` : `Weights of ${name(state.m)}`;
+  at("map-title").textContent = subtract ? `${name(state.m)} minus ${name(next)}` : state.d && other ? `${name(state.m)} (no difference: its tokens are others${item.of[state.m].ref ? "; those of the reference are the same" : ""})` : `Weights of ${name(state.m)}`;
   at("links-of-people").hidden = !gold.length;
   at("windows").hidden = !view.steps?.focus;
-  show("map", drawGrid(view, same ? view.w.map((weights, t) => weights.map((weight, s) => weight - other.w[t][s])) : view.w, describe(view), { gold, focus: view.steps?.focus, ...(same ? difference : {}) }));
+  show("map", drawGrid(view, subtract ? view.w.map((weights, t) => weights.map((weight, s) => weight - other.w[t][s])) : view.w, describe(view), { gold, focus: view.steps?.focus, ...(subtract ? difference : {}) }));
   at("beside-title").textContent = other ? `Weights of ${name(next)}` : "";
-  show("beside", ...(other ? [drawGrid(other, other.w, describe(other))] : []));
+  show("beside", ...(other ? [drawGrid(other, other.w, describe(other), { chosen: alike ? state.t : null })] : []));
   at("occlusion-part").hidden ||= !view.occ;
   if (!view.occ) return;
   const most = Math.max(1e-9, ...view.occ.flat().map(Math.abs)), ends = [`rises ${number(most)}`, `falls ${number(most)} nats`];

@@ -155,6 +155,41 @@ def test_labels_keyboard_and_mouse(browser: Browser, tmp_path: Path) -> None:
 
 
 @needs_chromium
+def test_the_maps_of_two_models_stand_side_by_side(browser: Browser, tmp_path: Path) -> None:
+    place = "#y=r&t=1&o=map"
+    page = opened(browser, page_of(["a b c"], ["c b a"], number=2), tmp_path / "page.html", place=place)
+    weights = [
+        record(make_translator(score="dot", heads=heads), Example("a b c", ("c b a",)), RULES).reference.alignment
+        for heads in (1, 2)
+    ]
+    first, second = (each.mean(dim=1).flatten().tolist() for each in weights)
+    drawn = "[...document.querySelectorAll('{} [data-cell]')].map((cell) => Number(cell.getAttribute('fill-opacity')))"
+    titles = "#map-title, #beside-title"
+    assert texts(page, titles) == ["Weights of model 1", "Weights of model 2"]
+    assert page.evaluate(drawn.format("#map")) == pytest.approx(first, abs=3e-3)
+    assert page.evaluate(drawn.format("#beside")) == pytest.approx(second, abs=3e-3)
+    top = "document.querySelector('{} svg').getBoundingClientRect().top"
+    assert page.evaluate(top.format("#map")) == page.evaluate(top.format("#beside"))
+    act(page, "#difference")
+    assert texts(page, titles) == ["model 1 minus model 2", "Weights of model 2"]
+    gaps = [abs(one - other) for one, other in zip(first, second, strict=True)]
+    assert page.evaluate(drawn.format("#map")) == pytest.approx(gaps, abs=6e-3)
+
+
+@needs_chromium
+def test_only_a_map_of_the_same_words_frames_the_chosen_one(browser: Browser, tmp_path: Path) -> None:
+    """A translation of the second model has other words, and perhaps fewer."""
+    example = Example("a b c d", ("a b c d e f",))
+    first, second = (record(make_translator(score="dot", heads=heads), example, RULES) for heads in (1, 2))
+    assert first.reference is not None
+    page = opened(browser, page_with(example, first, second), tmp_path / "page.html", place="#t=1&y=n1&o=map")
+    frame = "rect[stroke-width='1.5']"
+    assert [count(page, f"{part} {frame}") for part in ("#map", "#beside")] == [1, 0]
+    page.evaluate("go({ y: 'r', t: 5 })")
+    assert [count(page, f"{part} {frame}") for part in ("#map", "#beside")] == [1, 1]
+
+
+@needs_chromium
 def test_permalinks_open_what_they_name(browser: Browser, tmp_path: Path) -> None:
     page = opened(browser, page_of(["a b c", "d e f g"], number=2), tmp_path / "page.html", place="#s=1&m=1&t=2&h=2")
     found = record(make_translator(score="dot", heads=2), Example("d e f g", ()), RULES)
