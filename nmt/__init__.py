@@ -91,6 +91,8 @@ _MODULES = {name: module for module, names in _HOMES.items() for name in names.s
 def __getattr__(name: str) -> object:
     if name == "__all__":
         return sorted(_MODULES)
+    if name in ("score", "translate"):  # commands of these names use it
+        raise AttributeError(f"nmt.{name} is a method of a translator: nmt.load(path).{name}(...)")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)

@@ -64,6 +64,10 @@ _DEFAULT = re.compile(r"[;.] None is (.+)\.$")
 """What it says of a parameter that is not given."""
 _UNNAMED = "config_argument"
 """Parameter of a config that is given without --config."""
+_ARGUMENT = re.compile(r"`(\w+)(?:=(.*?))?`")
+"""What a message says of an argument: its name, or how it is given in Python."""
+_SETTING = re.compile(r"'([\w.]+)': '?(.*?)'?(?=, '|}$)")
+"""One of the `overrides` of a message."""
 _TYPES = {r"{([A-Z|]+)}": r"\1", r" <[\w\[\]]+>": "", r"(\d+)<=x<=(\d+)": r"\1 to \2", r"x>=(\d+)": r"from \1"}
 """What Typer writes of types and ranges, and what --help says instead; never much longer, as lines are wrapped."""
 
@@ -459,8 +463,19 @@ def _run_app() -> int | None:
             _name_settings(error)
         elif "unexpected extra argument" in str(getattr(error, "message", "")):
             _ask_for_model_option(error)
+        if isinstance(error, nmt.NmtError):
+            error.args = tuple(_ARGUMENT.sub(_as_option, line) for line in error.args)
         raise
     return code
+
+
+def _as_option(argument: re.Match[str]) -> str:
+    """What is typed for an argument: --overwrite for `overwrite=True`, --set KEY=VALUE for `overrides`."""
+    name, value = argument.groups()
+    if name == "overrides":
+        settings = _SETTING.findall(value.replace(": True", ": true"))
+        return " ".join(f"--set {shlex.quote(f'{key}={setting}')}" for key, setting in settings)
+    return f"--{name}{f' {value}' if value not in (None, 'True') else ''}"
 
 
 def _name_settings(error: Any) -> None:

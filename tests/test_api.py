@@ -30,6 +30,10 @@ def test_every_name_is_there_and_no_other() -> None:
     assert typed == nmt._MODULES
     with pytest.raises(AttributeError, match="trains"):
         nmt.trains  # type: ignore[attr-defined]  # noqa: B018
+    for name in ("translate", "score"):
+        with pytest.raises(AttributeError, match=rf"^nmt\.{name} is .*: nmt\.load\(path\)\.{name}\(\.\.\.\)$"):
+            getattr(nmt, name)
+        assert callable(getattr(nmt.Translator, name))
 
 
 def test_the_script_of_the_readme_runs(here: Project) -> None:
@@ -73,7 +77,9 @@ def test_what_functions_return_is_one_line_in_python(here: Project) -> None:
     report = nmt.measure_attention(src="src", model=here.run)
     assert repr(report) == "<AttentionReport of runs/reversal/best: sentences 2, heads 1>"
     page = nmt.explore("a b", model=here.run)
-    assert repr(page) == f"<Page of {len(page.html):,} characters>"
+    assert repr(page) == f'<Page of {len(page.html):,} characters; write("page.html") stores it>'
+    page.write("page.html")
+    assert Path("page.html").read_text("utf-8") == page.html
 
 
 def test_messages_are_logged(here: Project, caplog: pytest.LogCaptureFixture) -> None:
@@ -136,6 +142,29 @@ def test_data_is_made_from_a_config_or_a_config_object(here: Project) -> None:
         nmt.preprocess(config, output="again")
     with pytest.raises(nmt.DataError, match=r"never: does not exist .*; create it with: nmt\.preprocess"):
         nmt.train(config, data="never")
+
+
+def test_errors_name_arguments_and_those_of_commands_options(here: Project, cli: Cli) -> None:
+    """What a message says to do is done by pasting it."""
+    files = {"output": here.run, "data": here.data}
+    typed = [part for name, path in files.items() for part in (f"--{name}", path)]
+    cases: list[tuple[str, dict[str, Any], list[str], str]] = [
+        ("add `overwrite=True` or choose another `output`", {}, [], "add --overwrite or choose another --output"),
+        ("overrides train.epohcs: unknown key", {"overrides": {"train.epohcs": 3}}, ["--set", "train.epohcs=3"], ""),
+        (
+            "`overrides={'model.attention.score': 'additive', 'model.decoder.order': 'bahdanau'}`",
+            {"overrides": {"model.attention.score": "bahdanau"}},
+            ["--set", "model.attention.score=bahdanau"],
+            "--set model.attention.score=additive --set model.decoder.order=bahdanau",
+        ),
+    ]
+    for message, arguments, options, shown in cases:
+        with pytest.raises(nmt.NmtError) as caught:
+            nmt.train(here.config, **files, **arguments)
+        assert message in str(caught.value)
+        error = cli("train", here.config, *typed, *options).err
+        assert (shown or message.replace("overrides", "--set")) in error
+        assert "`" not in error
 
 
 def test_overrides_are_a_mapping_or_settings(here: Project) -> None:

@@ -36,8 +36,9 @@ def find_properties(score: str) -> ScoreProperties | None:
     if score in SCORES:
         return SCORES[score]
     if values := ELSEWHERE.get(score.casefold().replace("-", "_")):
-        settings = " ".join(f"--set model.{value}" for value in values.split())
-        raise ConfigError(f"{score} is not the name of a score here; set what it is: {settings}")
+        pairs = (part.partition("=") for part in values.split())
+        settings = {f"model.{key}": True if value == "true" else value for key, _, value in pairs}
+        raise ConfigError(f"{score} is not the name of a score here; set what it is: `overrides={settings}`")
     if not names_class(score):
         known = ["none", *SCORES]
         raise ConfigError(f"unknown score {score!r}; known: {', '.join(known)}{suggest(score, known)}")

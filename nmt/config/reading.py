@@ -16,7 +16,7 @@ from nmt.config.attention_checks import attention_conflicts
 from nmt.config.combinations import conflicts, ineffective
 from nmt.config.messages import Problem, find_problems, suggest
 from nmt.config.sections import Config, DecodeSection, Section, TrainSection, find_section, kinds_of
-from nmt.config.tree import NOT_UNICODE, SURROGATE, KeyPath, Tree, as_yaml, dotted, in_one_line, parse_yaml
+from nmt.config.tree import NOT_UNICODE, SETTINGS, SURROGATE, KeyPath, Tree, as_yaml, dotted, in_one_line, parse_yaml
 from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import read_bytes, shipped
 from nmt.system.limits import MAX_CONFIG
@@ -198,7 +198,7 @@ def _validate(
     lines = dict.fromkeys(problem.message for problem in unread)
     for path, message, _ in problems:
         where = tree.written(path)
-        prefix = f"{where} " if where == "--set" else f"{where}: " if where else ""
+        prefix = f"{where} " if where in SETTINGS else f"{where}: " if where else ""
         lines[f"{prefix}{dotted(path)}: {message}"] = None
     if lines:
         more_lines = [f"and {len(lines) - _SHOWN_PROBLEMS:,} more problems"] if len(lines) > _SHOWN_PROBLEMS else []
@@ -227,15 +227,16 @@ def _parse_settings(overrides: Overrides) -> tuple[list[tuple[str, KeyPath, Tree
     """Every setting with its path and value, and those that cannot be read, with why in whole lines."""
     read: list[tuple[str, KeyPath, Tree]] = []
     problems: list[Problem] = []
+    origin = SETTINGS[isinstance(overrides, Mapping)]
     for setting in as_settings(overrides):
         path, separator, value = setting.partition("=")
         keys = tuple(path.strip().split("."))
         try:
             if not separator or not all(keys):
-                raise ConfigError(f"--set {setting}: expected section.key=value")
+                raise ConfigError(f"{origin} {setting}: expected section.key=value")
             if SURROGATE.search(path):
-                raise ConfigError(f"--set {path}: {NOT_UNICODE}")
-            read.append((setting, keys, parse_yaml(f"value: {value}").value["value"]))
+                raise ConfigError(f"{origin} {path}: {NOT_UNICODE}")
+            read.append((setting, keys, parse_yaml(f"value: {value}", origin).value["value"]))
         except ConfigError as error:
             problems += [Problem(keys, line, frozenset([keys])) for line in error.args]
     return read, problems

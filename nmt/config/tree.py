@@ -14,6 +14,8 @@ from nmt.system.limits import KIB, MAX_CONFIG, MAX_DIGITS
 
 KeyPath = tuple[str, ...]
 """The keys from the root of a config to a value."""
+SETTINGS = ("--set", "overrides")
+"""Places that have no lines: the option of the command line, and the argument in Python."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -62,7 +64,7 @@ class Tree(NamedTuple):
 
     Attributes:
         value: A scalar, a list of trees, or trees by key.
-        where: `FILE:LINE`, or `--set`; empty if it was not written anywhere.
+        where: `FILE:LINE`, or one of `SETTINGS`; empty if it was not written anywhere.
     """
 
     value: Any
@@ -95,12 +97,12 @@ class Tree(NamedTuple):
         return next((tree.where for tree in trees if tree and tree.where), "")
 
 
-def parse_yaml(text: str, origin: str = "--set") -> Tree:
+def parse_yaml(text: str, origin: str) -> Tree:
     """Parse keys and values.
 
     Args:
         text: YAML.
-        origin: The file, for places; `--set` for the command line, which has no lines.
+        origin: The file, for places; or one of `SETTINGS`, which have no lines.
 
     Raises:
         ConfigError: It is not valid, not keys and values, or too large.
@@ -108,7 +110,7 @@ def parse_yaml(text: str, origin: str = "--set") -> Tree:
     number = 0
 
     def locate(node: yaml.Node) -> str:
-        return origin if origin == "--set" else f"{origin}:{node.start_mark.line + 1}"
+        return origin if origin in SETTINGS else f"{origin}:{node.start_mark.line + 1}"
 
     def refuse(node: yaml.Node, path: KeyPath, fault: str) -> ConfigError:
         return ConfigError(f"{locate(node)}: {f'{dotted(path)}: ' if path else ''}{fault}")

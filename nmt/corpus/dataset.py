@@ -203,7 +203,7 @@ def read_marker(path: Path) -> Marker:
     Raises:
         DataError: It is not a data directory, is damaged, or of another format version.
     """
-    check_is_data(path, "run nmt preprocess first, or give another one with --data")
+    check_is_data(path, "run nmt preprocess first, or give another one as `data`")
     content = read_json(path / MARKER)
     version = content.get("format_version") if isinstance(content, dict) else None
     if type(version) is not int or version != FORMAT_VERSION:

@@ -190,7 +190,8 @@ class TabSeparated(Source):
             named.append([n for n, title in enumerate(titles, 1) if title - below])
         if all(named) and not all(map(list.__contains__, named, self.data.columns)):
             columns = [numbers[0] for numbers in named]
-            raise DataError(f"{self.path}:1: source and target are columns {columns}: --set 'data.columns={columns}'")
+            advice = f"`overrides={{'data.columns': {columns}}}`"
+            raise DataError(f"{self.path}:1: source and target are columns {columns}: {advice}")
         return all(named)
 
     def explain_empty(self, report: LineReport) -> str:

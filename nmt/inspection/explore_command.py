@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from nmt.system import options
@@ -41,7 +40,7 @@ def explore(
 ) -> Page:
     """Make a page in which the attention of models can be explored: one HTML file, which loads nothing.
 
-    In a notebook, the result is shown in a frame.
+    In a notebook, the result is shown in a frame; its `write("page.html")` stores it.
 
     Args:
         sentence: One sentence; None is a file or a split.
@@ -85,7 +84,7 @@ def explore(
         opened, examples, title=title, watched=watched, gold=links, unit=links_of, all_heads=all_heads
     )
     if output is not None:
-        page.write(Path(output))
+        page.write(output)
     return page
 
 

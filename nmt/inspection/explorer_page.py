@@ -20,7 +20,7 @@ from nmt.inspection.head_weights import HeadWeights
 from nmt.inspection.record import Forced, SentenceRecord
 from nmt.layers.attention.catalog import describe_mechanism
 from nmt.system.encoding import as_bytes, as_hundredths
-from nmt.system.files import write_text
+from nmt.system.files import AnyPath, write_text
 from nmt.translation.translator import Translator
 
 FOLDER = Path(__file__).parent
@@ -64,7 +64,7 @@ class System:
 
 @dataclass(frozen=True)
 class Page:
-    """A page as HTML; in a notebook, shown in a frame.
+    """A page as HTML; in a notebook, shown in a frame; `write` stores it.
 
     Attributes:
         html: The whole file.
@@ -75,11 +75,11 @@ class Page:
     policy: str
 
     def __repr__(self) -> str:
-        return f"<Page of {len(self.html):,} characters>"
+        return f'<Page of {len(self.html):,} characters; write("page.html") stores it>'
 
-    def write(self, path: Path) -> None:
-        """Write the file."""
-        write_text(path, self.html)
+    def write(self, path: AnyPath) -> None:
+        """Write the file: `page.write("page.html")`."""
+        write_text(Path(path), self.html)
 
     def _repr_html_(self) -> str:
         return (

@@ -63,14 +63,14 @@ def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Map
     real = real_path(directory)
     for name, path in needed.items():
         if path is not None and real_path(path).is_relative_to(real):
-            raise DataError(f"{name}: {path} would be lost when {directory} is replaced; choose another --output")
+            raise DataError(f"{name}: {path} would be lost when {directory} is replaced; choose another `output`")
     check_output(directory, kind.marker, overwrite=overwrite)
     for folder, folders, files in os.walk(directory):
         links = [name for name in folders if Path(folder, name).is_symlink()]  # not followed
         for path in (Path(folder, name).relative_to(directory) for name in sorted(files + links)):
             if not all(map(_is_ours, path.parts)) or (path == Path("README.md") and kind is not MODEL):
                 raise DataError(
-                    f"{directory}: contains {path}, which nmt did not write; move it away, or choose another --output"
+                    f"{directory}: contains {path}, which nmt did not write; move it away, or choose another `output`"
                 )
 
 
@@ -86,13 +86,13 @@ def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
         DataError: The folder is not empty and may not be replaced.
     """
     if directory.is_file():
-        raise DataError(f"{directory}: is a file; give a folder with --output")
+        raise DataError(f"{directory}: is a file; give a folder as `output`")
     if not directory.exists() or not any(directory.iterdir()):
         return
     if not (directory / marker).exists():
-        raise DataError(f"{directory}: contains other files (no {marker}); choose another --output")
+        raise DataError(f"{directory}: contains other files (no {marker}); choose another `output`")
     if not overwrite:
-        raise DataError(f"{directory}: contains an earlier result; add --overwrite or choose another --output")
+        raise DataError(f"{directory}: contains an earlier result; add `overwrite=True` or choose another `output`")
 
 
 def check_not_nested(directory: Path) -> None:
@@ -103,7 +103,7 @@ def check_not_nested(directory: Path) -> None:
     """
     if enclosing := _enclosing(real_path(directory)):
         kind, folder = enclosing
-        raise DataError(f"{directory}: is inside the {kind.name} {folder}; choose another --output")
+        raise DataError(f"{directory}: is inside the {kind.name} {folder}; choose another `output`")
 
 
 def check_files(outputs: Mapping[str, AnyPath | None], inputs: Iterable[AnyPath | None]) -> None:

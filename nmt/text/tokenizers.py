@@ -200,7 +200,7 @@ class SubwordTokenizer(Tokenizer):
                 advice = f"the text has {larger[1]} different characters; raise {PIECES}"
             elif limit:
                 most = int(limit[1])  # most of that many are so rare that little is learnt about them
-                fewer = f"use fewer: --set {PIECES}={most // 4}" if most >= 400 else f"lower {PIECES}"
+                fewer = f"use fewer: `overrides={{'{PIECES}': {most // 4}}}`" if most >= 400 else f"lower {PIECES}"
                 advice = f"the training text has at most {most}; {fewer}"
             elif "INTERNAL" in message:
                 advice = f"SentencePiece itself needs three; raise {PIECES}"

@@ -54,7 +54,7 @@ def read_attention(run: Path) -> dict[str, Any]:
         DataError: It is missing or damaged.
     """
     if not (run / WATCHED).is_file():
-        advice = "train with --set train.watch=8 to store attention at each validation"
+        advice = "train with `overrides={'train.watch': 8}` to store attention at each validation"
         raise DataError(f"{run}: has no {WATCHED}; {advice}")
     history: dict[str, Any] = read_json(run / WATCHED, MAX_SIZE)
     try:

@@ -104,7 +104,7 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
         except (OSError, ValueError, TypeError, KeyError, RecursionError, DataError, SafetensorError) as error:
             log.warning(f"{path}: damaged ({error}); using the one before")
     if updates:
-        raise CheckpointError(f"{folder}: all checkpoints are damaged; start over with --overwrite")
+        raise CheckpointError(f"{folder}: all checkpoints are damaged; start over with `overwrite=True`")
     return None
 
 

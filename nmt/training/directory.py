@@ -87,7 +87,7 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
     state = read_state(output)
     resumable = has_checkpoint(output)
     parent = config.train.init_from
-    needed = {"--data": data, "train.init_from": None if parent is None else Path(parent)}
+    needed = {"`data`": data, "train.init_from": None if parent is None else Path(parent)}
     if resume or (restarts() and read_value(output, "launch") == launch_id()):
         for name in FILES:
             check_file(output / name, output)
@@ -96,16 +96,16 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
         if state is None:
             log.info(f"{output}: no run to resume yet; starting one")
         elif state == "finished":
-            raise DataError(f"{output}: this run is finished and has no checkpoint to resume; use --overwrite")
+            raise DataError(f"{output}: this run is finished and has no checkpoint to resume; use `overwrite=True`")
         elif state == "stopped" or len(without_checksum(output)) > 1:
-            advice = "restore them, or start over with --overwrite"
+            advice = "restore them, or start over with `overwrite=True`"
             raise DataError(f"{output}: its checkpoints, or their checksums (.sha256), are missing; {advice}")
         else:
             log.info(f"{output}: no checkpoint yet; starting from scratch")
         overwrite = state is not None
     elif (resumable if state is None else state != "finished") and not overwrite:
         how = f"resume with: {command_to_resume(output, data)}; or" if resumable else "it has no checkpoint;"
-        raise DataError(f"{output}: contains an unfinished run; {how} replace it with --overwrite")
+        raise DataError(f"{output}: contains an unfinished run; {how} replace it with `overwrite=True`")
     check_directory(output, RUN, overwrite=overwrite, needed=needed)
     return False
 

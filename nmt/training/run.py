@@ -62,7 +62,8 @@ def train(
     from nmt.training.distributed import join_workers
 
     if overwrite and resume:
-        raise ConfigError("--overwrite starts a new run and --resume continues an earlier one: give only one of them")
+        both = "`overwrite=True` starts a new run and `resume=True` continues an earlier one"
+        raise ConfigError(f"{both}: give only one of them")
     settings, folder = find_prepared_data(config, overrides, data)
     run = settings.run_directory if output is None else Path(output)
     with (

@@ -98,7 +98,7 @@ def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) ->
     if not all(bool(tensor.isfinite().all()) for tensor in other.model.state_dict().values()):
         raise CheckpointError(f"train.init_from: {path} has weights that are not finite; use another model")
     if (other.src_vocabulary, other.tgt_vocabulary) != (data.src_vocabulary, data.tgt_vocabulary):
-        advice = f"preprocess with --set text.reuse={path}"
+        advice = f"preprocess with `overrides={{'text.reuse': '{path}'}}`"
         raise ConfigError(f"train.init_from: {path} has other vocabularies than {data.path}; {advice}")
     keys = differing_keys(other.config.model, config.model, "model.")
     if differing := [key for key in keys if not key.startswith(_INITIAL)]:

@@ -77,10 +77,10 @@ def check_text(config: Config, data: DataDirectory, run: Path) -> None:
     listing = read_bytes(folder / CHECKSUMS, MAX_JSON, folder).decode("utf-8", errors="replace")
     sums = dict(line.split("  ", 1)[::-1] for line in listing.splitlines() if "  " in line)
     if unlisted := sorted({path.name for path in folder.iterdir() if path.name in TEXT_FILES} - sums.keys()):
-        advice = "restore the original file, or start over with --overwrite"
+        advice = "restore the original file, or start over with `overwrite=True`"
         raise CheckpointError(f"{folder / CHECKSUMS}: does not list {unlisted[0]}; {advice}")
     for name in sums:
         path = check_file(folder / os.path.basename(name), folder)  # noqa: PTH119 - always a file in this folder
         if not path.is_file() or sums[name] != sha256(path):
             what = "is missing or has changed since the run started"
-            raise CheckpointError(f"{path}: {what}; restore it, or start over with --overwrite")
+            raise CheckpointError(f"{path}: {what}; restore it, or start over with `overwrite=True`")

@@ -123,8 +123,8 @@ def test_a_header_that_has_the_languages_in_other_columns_is_refused(
     tmp_path: Path, header: str, options: dict[str, Any], columns: list[int]
 ) -> None:
     path = written(tmp_path / "a.tsv", f"{header}\nx\ty\tz\n")
-    setting = f"data.columns={columns}"
-    assert refusal(path, **options) == f"{path}:1: source and target are columns {columns}: --set '{setting}'"
+    setting = f"`overrides={{'data.columns': {columns}}}`"
+    assert refusal(path, **options) == f"{path}:1: source and target are columns {columns}: {setting}"
     assert read(path, **{**options, "columns": tuple(columns)}) == [
         Pair(*("xyz"[column - 1] for column in (reversed(columns) if options.get("reverse") else columns)))
     ]
@@ -141,9 +141,8 @@ def test_a_title_is_in_any_language(tmp_path: Path, languages: tuple[str, str], 
     path = written(tmp_path / "a.csv", f"{titles}\nx;y\n")
     options = dict(zip(("src_language", "tgt_language"), languages, strict=True))
     if languages[1] == "en":
-        assert (
-            refusal(path, **options) == f"{path}:1: source and target are columns [2, 1]: --set 'data.columns=[2, 1]'"
-        )
+        setting = "`overrides={'data.columns': [2, 1]}`"
+        assert refusal(path, **options) == f"{path}:1: source and target are columns [2, 1]: {setting}"
     else:
         assert read(path, **options) == [Pair("x", "y")]
 

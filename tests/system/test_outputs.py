@@ -35,7 +35,7 @@ def refusal(refusal: Refusal) -> Refusal:
     [
         ([], False, None),
         (["marker.json", "other.txt"], True, None),
-        (["marker.json", "other.txt"], False, "contains an earlier result; add --overwrite"),
+        (["marker.json", "other.txt"], False, "contains an earlier result; add `overwrite=True`"),
         (["thesis.tex"], True, r"contains other files \(no marker\.json\)"),
         (["thesis.tex"], False, r"contains other files \(no marker\.json\)"),
     ],

@@ -1,3 +1,4 @@
+import ast
 import json
 import math
 import sys
@@ -151,12 +152,11 @@ def test_lowercase_words_and_spaces() -> None:
 
 @algorithms
 def test_more_pieces_than_the_text_has_are_refused_with_advice(algorithm: tokenizers.Algorithm) -> None:
-    with pytest.raises(DataError, match=r"^cannot learn 50000 .* at most \d+; use fewer: --set ") as refused:
+    with pytest.raises(DataError, match=r"^cannot learn 50000 .* at most \d+; use fewer: `overrides=") as refused:
         SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=50_000)
-    _, _, option = str(refused.value).rpartition(" --set ")
-    key, _, number = option.partition("=")
+    ((key, number),) = ast.literal_eval(str(refused.value).partition("`overrides=")[2].rstrip("`")).items()
     assert key == "text.subword.vocabulary_size"
-    SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=int(number))
+    SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=number)
 
 
 @algorithms

@@ -151,7 +151,7 @@ def test_only_leftovers_of_a_killed_process_are_cleaned_up(run: Path, newest: Ne
 def test_all_damaged(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     for update in (1, 2, 3):
         flip(tensors_of(run, update))
-    with pytest.raises(CheckpointError, match="all checkpoints are damaged; start over with --overwrite"):
+    with pytest.raises(CheckpointError, match="all checkpoints are damaged; start over with `overwrite=True`"):
         newest_checkpoint(run)
     assert len(caplog.messages) == 3
 
