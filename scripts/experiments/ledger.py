@@ -43,7 +43,7 @@ class Result:
         threads: CPU threads.
         beam_size: Hypotheses per sentence.
         precision: Number format of products.
-        gflops: Rate of a matrix product in that format on that machine, mean of before and after.
+        gflops: Rate of a matrix product in that format on that CPU, mean of before and after.
         parameters: Number of weights.
         epochs: Passes over the training split.
         updates: Number of updates.
@@ -55,6 +55,7 @@ class Result:
         models: Of an ensemble, the keys of its cells.
         teachers: Keys of the cells whose translations were added to the training pairs.
         init_from: Experiment and key of the cell whose weights and vocabularies the training started from.
+        gpu: Name of the GPU that trained it, on which other trainings may have run; empty for the CPU.
         revision: Commit of this repository, with "-dirty" if files differed from it; empty where it is not known.
         torch: Version of torch; empty where it is not known.
     """
@@ -83,8 +84,14 @@ class Result:
     models: list[str] = field(default_factory=list)
     teachers: list[str] = field(default_factory=list)
     init_from: str = ""
+    gpu: str = ""
     revision: str = ""
     torch: str = ""
+
+    @property
+    def processor(self) -> str:
+        """The GPU, or the number of CPU threads."""
+        return self.gpu or str(self.threads)
 
     def bleu(self, split: str) -> float | None:
         """BLEU of a split; None if it was not scored."""

@@ -115,6 +115,7 @@ def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace
     after = product_rate(arguments.threads)
     state = read_json(output / "run.json")
     precision = load_config(str(output / "config.yaml")).train.precision
+    used = read_json(output / "environment.json")
     return replace(
         new_result(experiment, planned, arguments.threads),
         precision=precision,
@@ -126,6 +127,7 @@ def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace
         minutes=round(state["training_seconds"] / 60, 1),
         total_minutes=round(state["total_seconds"] / 60, 1),
         peak_mib=round(finished.peak / MIB),
+        gpu=used["device_name"] if used["device"].startswith("cuda") else "",
         scores=score(cell, [output], folder, arguments.threads),
     )
 

@@ -49,10 +49,10 @@ def table_of(results: Sequence[Result]) -> str:
 
 
 def row_of(cell: Sequence[Result]) -> list[str]:
-    """The row of a cell; minutes and rates are means over the seeds with equal precision and numbers of cores."""
+    """The row of a cell; minutes and rates are means over the seeds with equal precision and processor."""
     first = cell[0]
-    setups = sorted({(result.precision, result.threads) for result in cell})
-    parts = [[result for result in cell if (result.precision, result.threads) == setup] for setup in setups]
+    setups = sorted({(result.precision, result.processor) for result in cell})
+    parts = [[result for result in cell if (result.precision, result.processor) == setup] for setup in setups]
     return [
         first.cell,
         str(len(cell)),
@@ -60,9 +60,11 @@ def row_of(cell: Sequence[Result]) -> list[str]:
         f"{first.parameters / 1e6:.1f}",
         f"{mean([result.epochs for result in cell]):.1f}",
         f"{mean([result.tokens / 1e6 for result in cell]):.1f}",
-        " / ".join(str(threads) for _, threads in setups),
+        " / ".join(processor for _, processor in setups),
         " / ".join(f"{mean([result.minutes for result in results]):.0f}" for results in parts),
-        " / ".join(f"{mean([result.gflops for result in results]):.0f}" for results in parts),
+        " / ".join(
+            "–" if results[0].gpu else f"{mean([result.gflops for result in results]):.0f}" for results in parts
+        ),
         spread([result.bleu("valid") for result in cell]),
         spread([result.bleu("test") for result in cell]),
     ]
