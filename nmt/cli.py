@@ -289,7 +289,7 @@ command("translate", translate, imports="nmt.translation.translator", names_mode
 
 @command("evaluate", nmt.evaluate, imports="nmt.evaluation.model_evaluation")
 def _evaluate(evaluate: partial[nmt.ModelEvaluation]) -> None:
-    from nmt.evaluation.attention_statistics import tabulate_lengths
+    from nmt.evaluation.attention_statistics import SHARP, tabulate_lengths
 
     evaluation = evaluate()
     mark = "    NOT A TEST OF UNSEEN TEXT, see overlap" if evaluation.seen.marked else ""
@@ -304,7 +304,7 @@ def _evaluate(evaluate: partial[nmt.ModelEvaluation]) -> None:
     lines += [str(evaluation.short_inputs)] if evaluation.short_inputs else []
     _show(
         "\n".join(lines),
-        *([tabulate_lengths(evaluation.attention_by_length)] if heads else []),
+        *((tabulate_lengths(evaluation.attention_by_length), SHARP) if heads else ()),
         *([evaluation.comparison_table] if evaluation.comparisons else []),
         *([list(evaluation.breakdown.sections())] if evaluation.breakdown else []),
     )
@@ -327,7 +327,7 @@ def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial
         explore()
         log.info(f"page: {page['output']}")
         return
-    from nmt.evaluation.attention_statistics import tabulate_lengths
+    from nmt.evaluation.attention_statistics import SHARP, tabulate_lengths
 
     report, one = measure_attention(), "sentence" in measured
     several = len(report.heads) > 1
@@ -338,7 +338,7 @@ def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial
     if one:
         _show(report.step_table, text, *tables)
     else:
-        _show(text, tabulate_lengths(report.by_length), *tables)
+        _show(text, tabulate_lengths(report.by_length), SHARP, *tables)
 
 
 @command("explain", nmt.explain, imports="nmt.inspection.record")

@@ -30,6 +30,7 @@ from nmt.training.metrics_log import METRICS
 from nmt.training.run import train
 from nmt.training.timing import measure_updates
 from nmt.translation.loading import open_translator
+from nmt.translation.sharpness import STEP_LABELS
 from nmt.translation.stream import translate_texts
 from nmt.translation.translator import Translator
 
@@ -241,5 +242,4 @@ def _describe_bins(
     scores: Sequence[LengthScore], attention: Sequence[LengthAttention], *, joined: bool
 ) -> Iterator[dict[str, Any]]:
     for score, attended in zip(scores, attention, strict=True):
-        entropy, maximum = mean_sharpness(attended.heads) or (None, None)
-        yield {**vars(score), "joined": joined, "entropy": entropy, "maximum": maximum}
+        yield {**vars(score), "joined": joined, **dict.fromkeys(STEP_LABELS), **mean_sharpness(attended.heads)}

@@ -26,7 +26,7 @@ Histogram = Sequence[int]
 
 
 def draw_learning_curve(run: Path) -> None:
-    """Draw `metrics.jsonl` of a run into its `learning_curve.png`: losses, BLEU and chrF over updates.
+    """Draw `metrics.jsonl` of a run into its `learning_curve.png`: losses, gradient norm, BLEU and chrF.
 
     Without matplotlib, as on a bare GPU machine, nothing is drawn.
     """
@@ -37,8 +37,10 @@ def draw_learning_curve(run: Path) -> None:
     entries = list(read_metrics((run / "metrics.jsonl").read_bytes()))
     train, valid = ([entry for entry in entries if entry["kind"] == kind] for kind in ("train", "valid"))
     scores = [entry for entry in valid if {"bleu", "chrf"} <= entry.keys()]
-    figure = Figure(figsize=(10 if scores else 5.5, 4), layout="constrained")
-    axes = figure.subplots(1, 2 if scores else 1, squeeze=False)[0]
+    norms = [entry for entry in train if "gradient_norm" in entry]
+    panels = 1 + bool(norms) + bool(scores)
+    figure = Figure(figsize=(0.5 + 5 * panels, 4), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
 
     def plot(panel: int, rows: Sequence[Mapping[str, Any]], key: str, label: str, colour: str, **style: Any) -> None:
         values = [row.get(key, math.nan) for row in rows]  # values that are not finite are not logged
@@ -48,14 +50,17 @@ def draw_learning_curve(run: Path) -> None:
     if valid:
         plot(0, valid, "loss", "validation", "orange", marker=".")
     axes[0].set(xlabel="updates", ylabel="cross-entropy (nats per token)", title="Loss")
+    if norms:
+        plot(1, norms, "gradient_norm", "mean between two points", "red", linewidth=1)
+        axes[1].set(xlabel="updates", ylabel="norm before clipping", title="Gradient", ylim=(0, None))
     if scores:
-        plot(1, scores, "bleu", "BLEU", "green", marker=".")
-        plot(1, scores, "chrf", "chrF", "purple", marker=".")
+        plot(-1, scores, "bleu", "BLEU", "green", marker=".")
+        plot(-1, scores, "chrf", "chrF", "purple", marker=".")
         best = max(scores, key=lambda row: row["bleu"])
         where = best["update"], best["bleu"]
-        axes[1].annotate(f"{best['bleu']:.1f}", where, xytext=(0, -14), textcoords="offset points", ha="center")
-        axes[1].set(xlabel="updates", ylabel="score", title="Validation, greedy search")
-        axes[1].margins(y=0.12)
+        axes[-1].annotate(f"{best['bleu']:.1f}", where, xytext=(0, -14), textcoords="offset points", ha="center")
+        axes[-1].set(xlabel="updates", ylabel="score", title="Validation, greedy search")
+        axes[-1].margins(y=0.12)
     for axis in axes:
         axis.grid(alpha=0.3)
         axis.legend()

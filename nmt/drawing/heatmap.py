@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,24 +27,32 @@ SHADE = "background: color-mix(in srgb, currentColor {:.0%}, transparent)"
 """Styles of a heat map in HTML."""
 
 
-def make_heatmap(alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_tokens: Sequence[str]) -> Figure:
+def make_heatmap(
+    alignment: NDArray[np.float64],
+    src_tokens: Sequence[str],
+    tgt_tokens: Sequence[str],
+    margin: Mapping[str, Sequence[str]] = {},
+) -> Figure:
     """Draw attention weights: source across, target down, as in Bahdanau et al. (2015), figure 3.
 
     Args:
         alignment: Weights, [target tokens, source tokens].
         src_tokens: Labels of the columns, including EOS.
         tgt_tokens: Labels of the rows, including EOS if it was reached.
+        margin: Columns of text to the right of the weights, by their name: a cell for each row.
     """
     from matplotlib.figure import Figure
 
-    rows, columns = alignment.shape
-    assert (rows, columns) == (len(tgt_tokens), len(src_tokens))
-    side = 0.42 if max(rows, columns) <= 20 else 0.3  # inches of a square
+    assert alignment.shape == (len(tgt_tokens), len(src_tokens))
+    src_tokens = [*src_tokens, *margin]
+    rows, columns = len(tgt_tokens), len(src_tokens)
+    side = 0.42 if max(alignment.shape) <= 20 else 0.3  # inches of a square
     longest = [max(map(len, labels)) * 0.085 for labels in (tgt_tokens, src_tokens)]
     size = (max(3.2, columns * side + longest[0] + 1.4), max(2.4, rows * side + longest[1] + 0.6))
     figure = Figure(figsize=size, layout="constrained")
     axis = figure.subplots()
-    image = axis.imshow(alignment, cmap="Greys", vmin=0, vmax=1, aspect="equal")
+    padded = np.pad(alignment, ((0, 0), (0, len(margin))), constant_values=np.nan)  # which is not coloured
+    image = axis.imshow(padded, cmap="Greys", vmin=0, vmax=1, aspect="equal")
     axis.set_xticks(range(columns), _escape(src_tokens), rotation=60, ha="left", rotation_mode="anchor")
     axis.set_yticks(range(rows), _escape(tgt_tokens))
     axis.xaxis.tick_top()
@@ -52,11 +60,15 @@ def make_heatmap(alignment: NDArray[np.float64], src_tokens: Sequence[str], tgt_
     axis.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
     axis.grid(which="minor", color="0.85", linewidth=0.6)
     axis.tick_params(which="both", length=0)
-    if max(rows, columns) <= 16:
+    if max(alignment.shape) <= 16:
         for (row, column), weight in np.ndenumerate(alignment):
             if weight >= 0.1:
                 text, colour = f"{weight:.1f}".lstrip("0"), "white" if weight > 0.5 else "black"
                 axis.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
+    axis.axvline(alignment.shape[1] - 0.5, color="black", linewidth=0.8)
+    for column, cells in enumerate(margin.values(), alignment.shape[1]):
+        for row, text in enumerate(cells):
+            axis.text(column, row, text, ha="center", va="center", fontsize=7, fontstyle="italic")
     figure.colorbar(image, ax=axis, fraction=0.04, pad=0.02, label="attention weight")
     return figure
 
@@ -124,23 +136,23 @@ def _padded(text: str, width: int) -> str:
     return text + " " * (width - _width(text))
 
 
-def draw_sharpness(entropy: Sequence[Sequence[float]], maximum: Sequence[Sequence[float]], path: Path) -> None:
-    """Draw the distribution of the entropy and of the largest weight of attention over steps.
+def draw_sharpness(values: Mapping[str, Sequence[Sequence[float]]], reading: str, path: Path) -> None:
+    """Draw how statistics of attention are distributed over steps: a histogram each.
 
     Args:
-        entropy: For each head, entropy of each step in nats.
-        maximum: For each head, largest weight of each step.
+        values: For each statistic, by its name, and each head, the value of each step.
+        reading: How to read the histograms, to stand below them.
         path: Picture to write.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    panels = figure.subplots(1, 2)
-    for axes, values, name in zip(panels, (entropy, maximum), ("entropy (nats)", "largest weight"), strict=True):
-        for number, of_head in enumerate(values, 1):
+    figure = Figure(figsize=(4.5 * len(values), 3.8), layout="constrained")
+    figure.supxlabel(reading, fontsize="small")
+    for axes, (name, heads) in zip(figure.subplots(1, len(values)), values.items(), strict=True):
+        for number, of_head in enumerate(heads, 1):
             mean = sum(of_head) / len(of_head)
-            label = f"mean {mean:.2f}" if len(values) == 1 else f"head {number}, mean {mean:.2f}"
-            axes.hist(of_head, bins=BINS, histtype="stepfilled" if len(values) == 1 else "step", label=label, alpha=0.8)
+            label = f"mean {mean:.2f}" if len(heads) == 1 else f"head {number}, mean {mean:.2f}"
+            axes.hist(of_head, bins=BINS, histtype="stepfilled" if len(heads) == 1 else "step", label=label, alpha=0.8)
         axes.set(xlabel=f"{name} of a step", ylabel="steps")
         axes.grid(alpha=0.3)
         axes.legend()

@@ -10,39 +10,23 @@ import torch
 from torch import Tensor
 
 from nmt.system.tables import Table
+from nmt.translation.sharpness import CLEAR, STEP_LABELS, step_statistics
 
-CLEAR = 0.1
-"""Weight above which a position counts as attended."""
-LABELS = {"entropy": "entropy", "maximum": "largest weight", "clear": f"positions above {CLEAR}"}
-LABELS |= {"coverage": "coverage", "diagonality": "diagonality"}
+LABELS = {**STEP_LABELS, "coverage": "coverage", "diagonality": "diagonality"}
 """Names of the statistics in tables."""
-
-
-@dataclass(frozen=True)
-class StepStatistics:
-    """Statistics of each step and head of an alignment, [T, heads].
-
-    Attributes:
-        entropy: -sum_s a_s ln a_s in nats: 0 for one position, ln S for the mean of S.
-        maximum: Largest weight.
-        clear: Positions with a weight above 0.1.
-    """
-
-    entropy: Tensor
-    maximum: Tensor
-    clear: Tensor
-
-
-def step_statistics(weights: Tensor) -> StepStatistics:
-    """Statistics of each step.
-
-    Args:
-        weights: Attention, [T, heads, S].
-    """
-    exact = weights.double()
-    return StepStatistics(
-        entropy=torch.special.entr(exact).sum(dim=-1), maximum=exact.amax(dim=-1), clear=(exact > CLEAR).sum(dim=-1)
-    )
+READING = {
+    "entropy": "how spread the weights of a step are, in nats: 0 for one source token, ln n for n with equal weights",
+    "maximum": "that of a step, from 0 to 1",
+    "clear": "source tokens of a step with such a weight",
+    "coverage": "share of a source that all steps together attended to, from 0 to 1",
+    "diagonality": "1 where attention moves evenly from the first to the last source token, less the further it strays",
+}
+"""What the statistics are."""
+SHARP = (
+    f"One source token read alone has entropy 0, a largest weight of 1 and 1 position above {CLEAR}; n read alike have "
+    "ln n and 1/n."
+)
+"""How to read entropy, largest weight and positions above 0.1."""
 
 
 def coverage(weights: Tensor) -> Tensor:
@@ -131,12 +115,10 @@ def summarize(alignments: Iterable[Tensor | None]) -> list[HeadStatistics]:
     ]
 
 
-def mean_sharpness(heads: Sequence[HeadStatistics]) -> tuple[float, float] | None:
-    """Entropy in nats and largest weight, in the mean over heads; None without heads."""
-    if not heads:
-        return None
-    entropy, maximum = (math.fsum(getattr(head, name).mean for head in heads) for name in ("entropy", "maximum"))
-    return entropy / len(heads), maximum / len(heads)
+def mean_sharpness(heads: Sequence[HeadStatistics]) -> dict[str, float]:
+    """Entropy in nats, largest weight and positions above 0.1, in the mean over heads; none without heads."""
+    means = {name: [getattr(head, name).mean for head in heads] for name in STEP_LABELS}
+    return {name: math.fsum(values) / len(values) for name, values in means.items() if values}
 
 
 @dataclass(frozen=True)
@@ -167,13 +149,14 @@ def attention_by_length(
 
 
 def tabulate_lengths(by_length: Sequence[LengthAttention]) -> Table:
-    """Entropy and largest weight by source length, in the mean over heads."""
+    """Entropy, largest weight and positions above 0.1 by source length, in the mean over heads."""
     rows = [
-        [group.name, f"{group.sentences:,}", *(f"{value:.3f}" for value in mean_sharpness(group.heads) or ())]
+        [group.name, f"{group.sentences:,}", *(f"{value:.3f}" for value in mean_sharpness(group.heads).values())]
         for group in by_length
         if group.heads
     ]
-    return Table(["words", "sentences", "entropy (nats)", "largest weight"], rows, "lrrr", "attention by source length")
+    header = ["words", "sentences", "entropy (nats)", "largest weight", STEP_LABELS["clear"]]
+    return Table(header, rows, "lrrrr", "attention by source length")
 
 
 def _moments(count: float, total: float, squares: float) -> Moments:

@@ -12,13 +12,12 @@ from torch import Tensor
 from nmt.corpus.splitting import Example
 from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.attention_statistics import (
-    CLEAR,
+    SHARP,
     HeadStatistics,
     LengthAttention,
     attention_by_length,
     coverage,
     diagonality,
-    step_statistics,
     summarize,
 )
 from nmt.evaluation.breakdown import bin_by_length
@@ -30,6 +29,7 @@ from nmt.system.files import naming
 from nmt.system.progress import progress_bar
 from nmt.system.tables import Table
 from nmt.translation.alignment import draw_alignment
+from nmt.translation.sharpness import CLEAR, STEP_LABELS, step_statistics
 from nmt.translation.stream import warn_of_cut, within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
@@ -176,16 +176,16 @@ def _align(
 
 
 def draw_attention_statistics(report: AttentionReport, picture: Path) -> None:
-    """Draw the heat map of one sentence, or the distribution of entropy and largest weight over many steps."""
+    """Draw the heat map of one sentence, or how sharp attention is over the steps of many."""
     from nmt.drawing.heatmap import draw_sharpness
 
     if len(report.sentences) == 1:
         draw_alignment(report.sentences[0], picture)
         return
     steps = [step for sentence in report.sentences for step in _steps(sentence)]
-    entropy, maximum = (
-        [[step["heads"][head][key] for step in steps] for head in range(len(report.heads))]
-        for key in ("entropy", "maximum")
-    )
+    values = {
+        name: [[step["heads"][head][key] for step in steps] for head in range(len(report.heads))]
+        for key, name in STEP_LABELS.items()
+    }
     with naming(picture, picture.parent):
-        draw_sharpness(entropy, maximum, picture)
+        draw_sharpness(values, SHARP, picture)

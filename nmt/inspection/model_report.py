@@ -12,7 +12,7 @@ from pathlib import Path
 from nmt.config import differing_keys, dump_config
 from nmt.corpus.data_report import read_report
 from nmt.corpus.splitting import Example
-from nmt.evaluation.attention_statistics import LABELS, tabulate_lengths
+from nmt.evaluation.attention_statistics import LABELS, READING, SHARP, tabulate_lengths
 from nmt.evaluation.breakdown import Breakdown
 from nmt.evaluation.input_text import evenly_spaced
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
@@ -40,11 +40,7 @@ MEANINGS = {
     "chrF": "agreement in groups of one to six letters; 100 is letter for letter",
     "chrF++": "the same with words and pairs of words",
     "TER": "words to insert, delete, replace or move to reach a reference, per 100 of its words; less is better",
-    "entropy": "how spread the weights of a step are, in nats: 0 for one source token, ln n for n with equal weights",
-    "largest weight": "that of a step, from 0 to 1",
-    "positions above 0.1": "source tokens of a step with such a weight",
-    "coverage": "share of a source that all steps together attended to, from 0 to 1",
-    "diagonality": "1 where attention moves evenly from the first to the last source token, less the further it strays",
+    **{LABELS[name]: text for name, text in READING.items()},
 }
 """What measures are, by their name."""
 SCALE = "The scale of all maps: weights of source tokens (across) at each step of the translation (down), mean of heads"
@@ -211,6 +207,7 @@ def _attention(evaluation: ModelEvaluation, translator: Translator, examples: Se
     values = {label: [str(getattr(head, name)) for head in heads] for name, label in LABELS.items()}
     yield _define(values, names, "Where the decoder looks: mean ± standard deviation")
     yield tabulate_lengths(evaluation.attention_by_length)
+    yield SHARP
     yield HeatMap(SCALE, [[tenths / 10 for tenths in range(11)]], ["0", *[""] * 9, "1"], ["weight"])
     chosen = [examples[number].src for number in evenly_spaced(len(examples), MAPS)]
     for source, translation in zip(chosen, translator.translate(chosen, with_alignment=True), strict=True):

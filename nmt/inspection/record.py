@@ -14,13 +14,14 @@ from torch import Tensor
 from nmt.corpus.batching import pad
 from nmt.corpus.splitting import Example
 from nmt.drawing.heatmap import EOS_LABEL
-from nmt.evaluation.attention_statistics import coverage, diagonality, step_statistics
+from nmt.evaluation.attention_statistics import coverage, diagonality
 from nmt.evaluation.diagnostics import repeats
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.inspection.head_weights import HeadWeights, read_heads
 from nmt.layers.attention.source_memory import AttentionDetails
 from nmt.search.beam_tree import BeamTree
 from nmt.text.vocabulary import EOS_ID
+from nmt.translation.sharpness import step_statistics
 from nmt.translation.translator import Translator
 
 TOP_WORDS = 10

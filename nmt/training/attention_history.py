@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from nmt.corpus.splitting import Example
-from nmt.evaluation.attention_statistics import step_statistics
 from nmt.system.encoding import as_bytes
 from nmt.system.errors import DataError
 from nmt.system.files import read_json, write_json
 from nmt.translation.alignment import Alignment
+from nmt.translation.sharpness import step_statistics
 
 WATCHED = "attention.json"
 FORMAT_VERSION = 1

@@ -11,6 +11,7 @@ from torch import Tensor
 from nmt.corpus.batching import pad
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import naming
+from nmt.translation.sharpness import step_statistics
 from nmt.translation.stream import within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
@@ -84,7 +85,7 @@ def draw_attention(translator: Translator, sentence: str, picture: Path) -> Tran
 
 
 def draw_alignment(translation: Translation, picture: Path) -> None:
-    """Draw the attention of a translation, averaged over heads, to a file.
+    """Draw the attention of a translation, averaged over heads, to a file, with how sharp it is at each step.
 
     Raises:
         ConfigError: The model has no attention.
@@ -99,4 +100,5 @@ def draw_alignment(translation: Translation, picture: Path) -> None:
     if not np.any(weights):
         raise ConfigError("this model has no attention to draw (model.attention.score: none); use another model")
     with naming(picture, picture.parent):
-        save_figure(make_heatmap(np.array(weights), columns, rows), picture)
+        margin = step_statistics(torch.tensor(weights).unsqueeze(1)).columns()
+        save_figure(make_heatmap(np.array(weights), columns, rows, margin), picture)

@@ -72,6 +72,8 @@ SCORED = [{**entry, "bleu": 10.0 + index, "chrf": 30.0} for index, entry in enum
         ([*TRAIN, *SCORED], 2),
         ([*TRAIN, SCORED[0], VALID[1]], 2),  # a validation without scores is left out of their panel
         ([*TRAIN, VALID[0], SCORED[1]], 2),
+        ([{**TRAIN[0], "gradient_norm": 2.0}, TRAIN[1]], 2),  # a norm that is not finite is not logged
+        ([*({**entry, "gradient_norm": 0.5} for entry in TRAIN), *SCORED], 3),
     ],
 )
 def test_a_learning_curve_is_a_picture(tmp_path: Path, entries: list[dict[str, object]], panels: int) -> None:
@@ -81,4 +83,4 @@ def test_a_learning_curve_is_a_picture(tmp_path: Path, entries: list[dict[str, o
     assert sorted(path.name for path in tmp_path.iterdir()) == ["learning_curve.png", "metrics.jsonl"]
     height, width, _ = imread(tmp_path / "learning_curve.png").shape
     assert height > 300
-    assert width == pytest.approx(130 * (5.5 if panels == 1 else 10), rel=0.1)
+    assert width == pytest.approx(130 * (0.5 + 5 * panels), rel=0.1)

@@ -1,11 +1,13 @@
+import re
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.image import imread
 from numpy.typing import NDArray
 
-from nmt.drawing.heatmap import EOS_LABEL, make_heatmap
+from nmt.drawing.heatmap import EOS_LABEL, draw_sharpness, make_heatmap
 from nmt.drawing.picture import save_figure
 from nmt.system.errors import DataError
 
@@ -34,6 +36,29 @@ def test_heatmaps_grow_with_the_sentences(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 12), (12, 1)])
 def test_a_heatmap_may_be_narrow(tmp_path: Path, rows: int, columns: int) -> None:
     draw(tmp_path / "a.png", ["a"] * columns, ["b"] * rows)
+
+
+def test_the_margin_is_beside_its_rows_and_apart_from_the_weights() -> None:
+    """Read from the picture: what stands at which row and column."""
+    figure = make_heatmap(np.array([[1.0, 0], [0, 1]]), ["a", "b"], ["c", "d"], {"one": ["5", "6"], "two": ["7", "8"]})
+    axis = figure.axes[0]
+    places = {text.get_position(): text.get_text() for text in axis.texts}
+    assert places == {(0, 0): "1.0", (1, 1): "1.0", (2, 0): "5", (2, 1): "6", (3, 0): "7", (3, 1): "8"}
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["a", "b", "one", "two"]
+    drawn = axis.images[0].get_array()
+    assert drawn is not None
+    assert np.isnan(np.ma.filled(drawn, np.nan)[:, 2:]).all()
+
+
+def test_each_statistic_has_a_histogram_and_all_a_line_to_read_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.svg"
+    with matplotlib.rc_context({"svg.fonttype": "none"}):  # text stays text
+        draw_sharpness({"first": [[0.1, 0.2]], "second": [[1, 3]], "third": [[0, 4]]}, "How to read it.", path)
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
+    assert [text for text in texts if text.startswith(("mean", "How")) or text.endswith("of a step")] == [
+        *("first of a step", "mean 0.15", "second of a step", "mean 2.00", "third of a step", "mean 2.00"),
+        "How to read it.",
+    ]
 
 
 @pytest.mark.parametrize(

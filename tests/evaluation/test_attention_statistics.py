@@ -10,9 +10,10 @@ from nmt.evaluation.attention_statistics import (
     coverage,
     diagonality,
     mean_sharpness,
-    step_statistics,
     summarize,
+    tabulate_lengths,
 )
+from nmt.translation.sharpness import step_statistics
 
 
 def rows(*weights: list[float]) -> torch.Tensor:
@@ -37,6 +38,11 @@ def test_entropies_by_hand() -> None:
     assert found.entropy.flatten().tolist() == pytest.approx(expected, abs=5e-4)
     assert found.maximum.flatten().tolist() == pytest.approx([0.65, 0.70, 0.60, 0.75, 0.70, 0.88, 1 / 7, 1])
     assert found.clear.flatten().tolist() == [1, 1, 2, 1, 1, 1, 7, 1]
+    assert found.columns() == {
+        "entropy": ["1.22", "1.11", "1.17", "0.95", "1.11", "0.58", "1.95", "0.00"],
+        "largest weight": ["0.65", "0.70", "0.60", "0.75", "0.70", "0.88", "0.14", "1.00"],
+        "positions above 0.1": ["1", "1", "2", "1", "1", "1", "7", "1"],
+    }
 
 
 def test_heads_are_kept() -> None:
@@ -86,14 +92,18 @@ def test_attention_by_length_is_that_of_its_sentences() -> None:
     found = attention_by_length(bins, alignments)
     assert [(group.name, group.sentences) for group in found] == [("1-2", 2), ("3-9", 4)]
     assert found[0].heads == summarize([alignments[0], alignments[3]])
-    assert mean_sharpness(found[1].heads) == pytest.approx(
-        (
-            sum(head.entropy.mean for head in found[1].heads) / 2,
-            torch.cat([alignments[n] for n in (1, 2, 4, 5)]).amax(dim=-1).double().mean().item(),
-        )
-    )
+    weights = torch.cat([alignments[n] for n in (1, 2, 4, 5)]).double()
+    expected = {
+        "entropy": -(weights * weights.log()).sum(dim=-1).mean().item(),
+        "maximum": weights.amax(dim=-1).mean().item(),
+        "clear": (weights > 0.1).double().sum(dim=-1).mean().item(),
+    }
+    assert mean_sharpness(found[1].heads) == pytest.approx(expected)
+    table = tabulate_lengths(found)
+    assert table.header == ["words", "sentences", "entropy (nats)", "largest weight", "positions above 0.1"]
+    assert table.rows[1] == ["3-9", "4", *(f"{value:.3f}" for value in expected.values())]
     assert [group.heads for group in attention_by_length(bins, [None] * 6)] == [[], []]
-    assert mean_sharpness([]) is None
+    assert mean_sharpness([]) == {}
 
 
 def test_a_mean_of_almost_zero_has_no_sign() -> None:

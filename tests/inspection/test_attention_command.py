@@ -53,6 +53,7 @@ def test_a_split_is_summed_up(here: Project, cli: Cli) -> None:
     outcome = cli("attention", "--split", "valid", "--json", "v.json", "--picture", "v.png")
     assert outcome.code == 0
     assert outcome.out.startswith("entropy ")
+    assert outcome.out.endswith("1 position above 0.1; n read alike have ln n and 1/n.\n")
     metadata = json.loads(Path("v.json").read_text(encoding="utf-8"))
     entropies = [step["heads"][0]["entropy"] for each in metadata["sentences"] for step in each["steps"]]
     assert metadata["heads"][0]["entropy"]["mean"] == pytest.approx(sum(entropies) / len(entropies), abs=1e-5)

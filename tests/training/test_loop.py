@@ -337,7 +337,11 @@ def test_reports_hold_the_mean_over_tokens_since_the_last_one() -> None:
     once, _ = run(make_config(epochs=1, batch={"size": 2}, optimizer=config.train.optimizer), pairs)
     (report,) = of_kind(once, Reported)
     assert report.loss == pytest.approx(expected, rel=1e-5)
-    assert report.gradient_norm > 0
+    single, _ = run(make_config(epochs=1, log_every=1, batch={"size": 2}, optimizer=config.train.optimizer), pairs)
+    one, two, three, four = (event.gradient_norm for event in of_kind(single, Reported))
+    means = (one + two) / 2, (three + four) / 2
+    assert [event.gradient_norm for event in reports] == pytest.approx(means, rel=1e-5)
+    assert report.gradient_norm == pytest.approx(sum(means) / 2, rel=1e-5)
     assert report.tokens_per_second > 0
 
 
