@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from nmt.corpus.prepare import PreparedData as PreparedData, preprocess as preprocess
     from nmt.evaluation.evaluate import evaluate as evaluate
     from nmt.evaluation.model_evaluation import ModelEvaluation as ModelEvaluation
+    from nmt.exporting.export import export as export
     from nmt.inspection.attention_command import measure_attention as measure_attention
     from nmt.inspection.attention_report import AttentionReport as AttentionReport
     from nmt.inspection.explain_command import explain as explain
@@ -66,6 +67,7 @@ _HOMES = {
     "nmt.corpus.prepare": "PreparedData preprocess",
     "nmt.evaluation.evaluate": "evaluate",
     "nmt.evaluation.model_evaluation": "ModelEvaluation",
+    "nmt.exporting.export": "export",
     "nmt.inspection.attention_command": "measure_attention",
     "nmt.inspection.attention_report": "AttentionReport",
     "nmt.inspection.explain_command": "explain",

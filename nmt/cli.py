@@ -381,6 +381,7 @@ def _serve(serve: partial[None]) -> None:
 
 
 command("average", nmt.average, imports="nmt.models.storage")(_call)
+command("export", nmt.export, imports="nmt.models.storage", names_model=True)(_call)
 
 
 @command("runs")

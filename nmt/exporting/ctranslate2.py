@@ -1,9 +1,51 @@
 """CTranslate2, which runs Transformers (https://github.com/OpenNMT/CTranslate2)."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
 
 from nmt.config import Config
-from nmt.exporting.formats import Obstacle
+from nmt.exporting.formats import Obstacle, describe_text
+from nmt.layers.positions import PositionedEmbedding, sinusoids
+from nmt.models.card import CARD
+from nmt.models.storage import SavedModel
+from nmt.models.transformer.decoder import TransformerDecoder
+from nmt.models.transformer.encoder import SelfAttentionEncoder
+from nmt.models.transformer.layer import FeedForward
+from nmt.system.files import write_text
+from nmt.text.vocabulary import SPECIAL_TOKENS
+
+NAME = "ctranslate2"
+PACKAGES = ("ctranslate2",)
+QUANTIZATIONS = ("none", "int8", "float16")
+SUFFIX = ""
+POSITIONS = 1024
+"""Sinusoids that are stored: tokens of the longest input and translation."""
+USAGE = """# {name} for CTranslate2
+
+```python
+import ctranslate2
+import sentencepiece
+
+source, target = (sentencepiece.SentencePieceProcessor(f"{{side}}.spm") for side in ("source", "target"))
+translator = ctranslate2.Translator(".")
+pieces = source.encode(["{example}"], out_type=str)
+results = translator.translate_batch(
+    pieces,
+    beam_size={beam_size},
+    patience=2,
+    length_penalty={length_penalty},
+    min_decoding_length={min_length},
+    max_decoding_length={max_length},
+)
+print(target.decode(results[0].hypotheses[0]))
+```
+
+{remarks}
+"""
 
 
 def find_obstacles(config: Config) -> Iterator[Obstacle]:
@@ -39,3 +81,128 @@ def find_obstacles(config: Config) -> Iterator[Obstacle]:
         )
     if decode.min_length_ratio:
         yield Obstacle("decode.min_length_ratio", "CTranslate2 has no such limit; put 0, or use decode.min_length")
+
+
+def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
+    """Write the folder that CTranslate2 loads, with the pieces of SentencePiece and a README; see `Format`."""
+    import ctranslate2.specs.transformer_spec as specs
+
+    encoder, decoder = model.model.encoder, model.model.decoder
+    assert isinstance(encoder, SelfAttentionEncoder)
+    assert isinstance(decoder, TransformerDecoder)
+    sides = model.config.model.encoder, model.config.model.decoder
+    options = [_options(section) for section in sides]
+    spec = specs.TransformerSpec(
+        specs.TransformerEncoderSpec(**options[0]),
+        specs.TransformerDecoderSpec(
+            **options[1], alignment_layer=decoder.aligned, alignment_heads=decoder.attention.num_heads
+        ),
+    )
+    with torch.no_grad():
+        _fill_encoder(spec.encoder, encoder)
+        _fill_decoder(spec.decoder, decoder)
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = SPECIAL_TOKENS[1:]
+    spec.config.decoder_start_token, spec.config.add_source_eos = spec.config.bos_token, True
+    spec.register_source_vocabulary(model.src_vocabulary.tokens)
+    spec.register_target_vocabulary(model.tgt_vocabulary.tokens)
+    spec.validate()
+    spec.optimize(quantization=None if quantization == "none" else quantization)
+    spec.save(str(path))
+    remarks = list(describe_text(model))
+    for side, name in (("src", "source"), ("tgt", "target")):
+        pieces = model.text / f"{side}.subwords.model"
+        if pieces.exists():
+            (path / f"{name}.spm").write_bytes(pieces.read_bytes())
+    decode = model.config.decode
+    usage = USAGE.format(
+        name=model.config.name,
+        example="How are you?",
+        beam_size=decode.beam_size,
+        length_penalty=decode.length_penalty,
+        min_length=decode.min_length,
+        max_length=decode.max_length,
+        remarks="\n".join(f"- {remark} CTranslate2 does not do this." for remark in remarks),
+    )
+    card = model.path / CARD
+    write_text(path / CARD, usage + (card.read_text(encoding="utf-8") if card.exists() else ""))
+    yield from remarks
+
+
+def _options(section: Any) -> dict[str, Any]:
+    """The arguments of one side's specification."""
+    from ctranslate2.specs.common_spec import Activation
+
+    return {
+        "num_layers": section.num_layers,
+        "num_heads": section.num_heads,
+        "pre_norm": section.norm == "pre",
+        "activation": Activation.RELU if section.activation == "relu" else Activation.GELU,
+    }
+
+
+def _fill_encoder(spec: Any, encoder: SelfAttentionEncoder) -> None:
+    _fill_embedding(spec, spec.embeddings[0], encoder.embedding)
+    for part, layer in zip(spec.layer, encoder.layers, strict=True):
+        _fill_norm(part.self_attention.layer_norm, layer.residual.norm)
+        _fill_linears(part.self_attention.linear, layer.attention.project.weight, layer.attention.output.weight)
+        _fill_feed_forward(part.ffn, layer.feed_forward)
+    _fill_norm(getattr(spec, "layer_norm", None), encoder.norm)
+
+
+def _fill_decoder(spec: Any, decoder: TransformerDecoder) -> None:
+    _fill_embedding(spec, spec.embeddings, decoder.embedding)
+    for part, layer in zip(spec.layer, decoder.layers, strict=True):
+        own: Any = layer.history.attention
+        heads: Any = layer.attention.heads
+        _fill_norm(part.self_attention.layer_norm, layer.history_residual.norm)
+        _fill_linears(part.self_attention.linear, own.project.weight, own.output.weight)
+        _fill_norm(part.attention.layer_norm, layer.attention_residual.norm)
+        keys_values = torch.cat([heads.key.weight, heads.value.weight])
+        _fill_linears(part.attention.linear, heads.query.weight, keys_values, heads.output.weight)
+        _fill_feed_forward(part.ffn, layer.feed_forward)
+    norm, resize = decoder.readout
+    _fill_norm(getattr(spec, "layer_norm", None), norm)
+    _fill_linear(spec.projection, _after(decoder.output.rows(), resize), decoder.output.bias)
+
+
+def _fill_embedding(spec: Any, words: Any, embedding: PositionedEmbedding) -> None:
+    """Words and positions; a linear layer after their sum becomes part of both: W (e + p) = W e + W p."""
+    units = embedding.words.embedding_dim
+    vectors, scale = sinusoids(torch.arange(POSITIONS), units), embedding.scale
+    if embedding.learned is not None:
+        vectors = embedding.learned.weight * scale
+    spec.scale_embeddings = isinstance(embedding.resize, nn.Identity)
+    weights = embedding.words.weight if spec.scale_embeddings else embedding.words.weight * scale
+    words.weight = _array(embedding.resize(weights))
+    spec.position_encodings.encodings = _array(embedding.resize(vectors.to(weights.dtype)))
+
+
+def _fill_feed_forward(spec: Any, layer: FeedForward) -> None:
+    _fill_norm(spec.layer_norm, layer.residual.norm)
+    _fill_linear(spec.linear_0, layer.inner.weight, layer.inner.bias)
+    _fill_linear(spec.linear_1, layer.outer.weight, layer.outer.bias)
+
+
+def _fill_linears(specs: Any, *weights: Tensor) -> None:
+    for spec, weight in zip(specs, weights, strict=True):
+        _fill_linear(spec, weight)
+
+
+def _fill_linear(spec: Any, weight: Tensor, bias: Tensor | None = None) -> None:
+    spec.weight = _array(weight)
+    if bias is not None:
+        spec.bias = _array(bias)
+
+
+def _fill_norm(spec: Any, norm: nn.Module) -> None:
+    if isinstance(norm, nn.LayerNorm):
+        spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
+
+
+def _after(weight: Tensor, resize: nn.Module) -> Tensor:
+    """The one matrix of two linear layers."""
+    return weight @ resize.weight if isinstance(resize, nn.Linear) else weight
+
+
+def _array(weights: Tensor) -> Any:
+    return weights.detach().float().numpy()

@@ -1,11 +1,13 @@
 """The formats of exported models; the module of a format has its name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, Protocol, cast
 
 from nmt.config import Config
 from nmt.config.messages import suggest
+from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError
 from nmt.training.findings import Finding
 
@@ -24,18 +26,49 @@ class Obstacle(NamedTuple):
     text: str
 
 
-def find_obstacles(config: Config, export_format: str) -> Iterator[Obstacle]:
-    """Find what keeps the model of a config from being exported, by `find_obstacles` of the format's module.
+class Format(Protocol):
+    """What the module of a format has."""
+
+    NAME: str
+    """Its name."""
+    PACKAGES: Sequence[str]
+    """Packages that it imports, by the name under which they are installed; all of the extra `export`."""
+    QUANTIZATIONS: Sequence[str]
+    """Number formats of weights, the default first; `none` is float32."""
+    SUFFIX: str
+    """Suffix of the file that it writes; empty if it writes a folder."""
+
+    @staticmethod
+    def find_obstacles(config: Config) -> Iterator[Obstacle]:
+        """Find what keeps the model of a config from being exported."""
+
+    @staticmethod
+    def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
+        """Write a model without obstacles into an empty folder, or as a new file.
+
+        Yields:
+            What the model does with text that the other program does not: a sentence each.
+        """
+
+
+def find_format(name: str) -> Format:
+    """The module of a format.
 
     Raises:
         ConfigError: There is no such format.
     """
-    if export_format not in FORMATS:
-        raise ConfigError(
-            f"{export_format}: no such export format; known: {', '.join(FORMATS)}{suggest(export_format, FORMATS)}"
-        )
-    obstacles: Iterator[Obstacle] = import_module(f"nmt.exporting.{export_format}").find_obstacles(config)
-    return obstacles
+    if name not in FORMATS:
+        raise ConfigError(f"{name}: no such export format; known: {', '.join(FORMATS)}{suggest(name, FORMATS)}")
+    return cast(Format, import_module(f"nmt.exporting.{name}"))
+
+
+def find_obstacles(config: Config, export_format: str) -> Iterator[Obstacle]:
+    """Find what keeps the model of a config from being exported.
+
+    Raises:
+        ConfigError: There is no such format.
+    """
+    return find_format(export_format).find_obstacles(config)
 
 
 def check_export(config: Config, export_format: str) -> Iterator[Finding]:
@@ -46,3 +79,15 @@ def check_export(config: Config, export_format: str) -> Iterator[Finding]:
     """
     problems = [Finding(key, False, text) for key, text in find_obstacles(config, export_format)]
     yield from problems or [Finding(f"export to {export_format}", True, "no setting keeps the model from it")]
+
+
+def describe_text(model: SavedModel) -> Iterator[str]:
+    """What a program that has only the model's pieces or words must do with text by itself, a sentence each."""
+    processor = model.load_processor()
+    source, target = processor.tokenizers
+    if source.kind != "subword" or target.kind != "subword":
+        yield f"Sources are split into tokens by {source.kind}, and tokens of translations joined by {target.kind}."
+    if source.lowercase:
+        yield "Sources are lower-cased."
+    if steps := [step.replace("_", " ") for step in processor.normalizer.steps if step != "blanks"]:
+        yield f"Sources are repaired first: {', '.join(steps)}."

@@ -1,0 +1,110 @@
+"""Writing a model as another program reads it."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from nmt.system import options
+from nmt.system.errors import ConfigError, DataError, as_nmt_errors
+from nmt.system.files import AnyPath, as_path, hidden_path, read_json, set_default_permissions, write_json
+from nmt.system.options import Option
+from nmt.system.outputs import check_files, check_not_nested, check_output
+from nmt.system.replacement import atomic_directory, locked
+
+if TYPE_CHECKING:
+    from nmt.exporting.formats import Format
+    from nmt.models.storage import SavedModel
+
+log = logging.getLogger(__name__)
+
+MARKER = "export.json"
+"""Says what an exported folder contains."""
+DISTIL = "a Transformer can be trained on this model's translations: configs/README.md, One model in place of several"
+
+
+@as_nmt_errors()
+def export(
+    model: options.Model = None,
+    *,
+    to: Annotated[str, Option(metavar="FORMAT")],
+    output: Annotated[AnyPath, Option("-o", "PATH")],
+    quantization: Annotated[str | None, Option(metavar="none|int8|float16")] = None,
+    overwrite: options.Overwrite = False,
+    allowed_classes: options.AllowedClasses = (),
+) -> Path:
+    """Write a model as another program reads it.
+
+    Example: nmt export --model runs/mine --to ctranslate2 --output mine-ctranslate2
+
+    Args:
+        model: Run or model directory; None is the newest finished run under `runs`.
+        to: Format: ctranslate2.
+        output: Folder or file to write.
+        quantization: Number format of weights; None is the format's own choice.
+        overwrite: Replace an earlier export.
+        allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ConfigError: There is no such format or number format, a package is missing, or the format cannot hold the
+            model.
+        NmtError: The model cannot be used, or the output contains something else.
+    """
+    from nmt.exporting.formats import find_format
+    from nmt.models.run_records import find_model
+    from nmt.models.storage import load_model
+
+    form, path, source = find_format(to), Path(output), find_model(as_path(model))
+    quantization = form.QUANTIZATIONS[0] if quantization is None else quantization
+    if quantization not in form.QUANTIZATIONS:
+        raise ConfigError(f"`quantization`: {to} has {', '.join(form.QUANTIZATIONS)}, not {quantization}")
+    if missing := [name for name in form.PACKAGES if importlib.util.find_spec(name) is None]:
+        raise ConfigError(f"{to} needs {', '.join(missing)}: pip install {' '.join(missing)}")
+    saved = load_model(source, allowed_classes=allowed_classes)
+    if obstacles := list(form.find_obstacles(saved.config)):
+        lines = [f"{source}: {key}: {text}" for key, text in obstacles]
+        raise ConfigError(*lines, *(DISTIL for key, _ in obstacles[:1] if key.endswith(".kind")))
+    with locked(path):
+        remarks = (_write_file if form.SUFFIX else _write_folder)(form, saved, path, quantization, overwrite)
+    for remark in remarks:
+        log.info(f"not in {path}: {remark}")
+    log.info(f"{to}: {path}")
+    return path
+
+
+def _write_file(form: Format, saved: SavedModel, path: Path, quantization: str, overwrite: bool) -> list[str]:
+    if path.suffix != form.SUFFIX:
+        raise DataError(f"{path}: give a file that ends in {form.SUFFIX} as `output`")
+    check_files({"--output": path}, ())
+    if path.exists() and not overwrite:
+        raise DataError(f"{path}: exists; add `overwrite=True` or choose another `output`")
+    temporary = hidden_path(path, f"partial-{os.getpid()}")
+    try:
+        remarks = list(form.write(saved, temporary, quantization))
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return remarks
+
+
+def _write_folder(form: Format, saved: SavedModel, path: Path, quantization: str, overwrite: bool) -> list[str]:
+    check_not_nested(path)
+    check_output(path, MARKER, overwrite=overwrite)
+    if path.exists() and any(path.iterdir()):
+        ours = {MARKER, *read_json(path / MARKER)["files"]}
+        others = sorted({str(file.relative_to(path)) for file in path.rglob("*") if not file.is_dir()} - ours)
+        if others:
+            raise DataError(f"{path}: contains {others[0]}, which is not part of an export; choose another `output`")
+    with atomic_directory(path) as temporary:
+        remarks = list(form.write(saved, temporary, quantization))
+        files = sorted(str(file.relative_to(temporary)) for file in temporary.rglob("*") if file.is_file())
+        write_json(temporary / MARKER, {"format": form.NAME, "files": files})
+        for file in files:
+            set_default_permissions(temporary / file)
+    return remarks
