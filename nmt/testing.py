@@ -1,6 +1,7 @@
-"""Tests for custom attention scores, the same that the built-in scores pass.
+"""Tests of what users write: attention scores of their own, and the functions of a course.
 
-In a file that pytest collects:
+`python -m nmt.testing exercise1.py` checks what the exercises in nmt/models/exercises.md ask for. Scores have the tests
+that the built-in ones pass, in a file that pytest collects:
 
     from nmt.testing import ScoreTests
     from my_module import MyScore
@@ -12,7 +13,9 @@ In a file that pytest collects:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import safetensors.torch
@@ -24,6 +27,7 @@ from nmt.layers.attention.attention import ScoreAttention, build_attention
 from nmt.layers.attention.score import Score
 from nmt.layers.attention.source_memory import Memory
 from nmt.models.build import build_model
+from nmt.models.exercises import check_file
 from nmt.models.recurrent.decoder import RecurrentDecoder
 from nmt.models.seq2seq import Seq2Seq
 from nmt.text.vocabulary import PAD_ID
@@ -248,3 +252,19 @@ def _assert_equal(actual: Tensor, expected: Tensor, message: str) -> None:
 
 def _describe(choices: Mapping[str, Any]) -> str:
     return f"with {choices}" if choices else "in plain attention"
+
+
+def check_exercises(files: Sequence[str]) -> str | bool:
+    """Check the functions in files, print a line for each, and return what a process exits with."""
+    if not files:
+        return "error: no file; name those of your exercises: python -m nmt.testing exercise1.py"
+    failed = False
+    for file in files:
+        for name, problem in check_file(Path(file)):
+            print(f"{name}: {problem or 'ok'}")
+            failed |= bool(problem)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(check_exercises(sys.argv[1:]))

@@ -1,9 +1,9 @@
 """The equations of the model for one sentence: without batches and padding, with autograd's gradients.
 
-The tests and the walkthrough call them. The tests check that the rest of the package, which computes the same for whole
-batches and many steps at a time, agrees in values and gradients. The heads of recurrent decoders, sparsemax and
-entmax15, temperature, hard attention, the fixed context, deep and residual recurrent layers and dropout are not here;
-the docstrings of their modules describe them.
+The tests, the walkthrough and the exercises call them. The tests check that the rest of the package, which computes the
+same for whole batches and many steps at a time, agrees in values and gradients. The heads of recurrent decoders,
+sparsemax and entmax15, temperature, hard attention, the fixed context, deep and residual recurrent layers and dropout
+are not here; the docstrings of their modules describe them.
 
 One notation serves all papers: x is an input, h an encoder state (in a cell, its hidden state), s a decoder state (h_t
 in Luong's order), y an embedded word, e a score, a an alignment weight, c a context (in an LSTM, the cell state). W, U,
