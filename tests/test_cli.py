@@ -381,7 +381,7 @@ OPTIONS = {
     "--breakdown --attention --beam-size --batch-size --set --device --short-inputs --no-short-inputs --allow-class",
     "attention": "sentence --model -m --target --split --data -d --src --ref --forced --gold --links-of "
     "--all-heads --json --picture --output -o --against --sample --training --device --allow-class",
-    "explain": "sentence --model -m --step --target --device --allow-class",
+    "explain": "sentence --model -m --against --step --target --device --allow-class",
     "report": "--output -o --model -m --against --split --data -d --src --ref --title --device --allow-class",
     "compare": "comparison --config -c --vary --set --seeds --budget-minutes --source -s --data -d --split --jobs -j "
     "--launcher --output -o --cell",

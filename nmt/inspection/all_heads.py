@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.corpus.splitting import Example
-from nmt.evaluation.attention_statistics import HeadStatistics, summarize
+from nmt.evaluation.attention_statistics import LABELS, HeadStatistics, summarize
 from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
 from nmt.inspection.head_weights import HeadWeights, Part, read_heads
 from nmt.inspection.target_links import Unit, find_links
@@ -96,14 +96,12 @@ class AllHeads:
 
     def tables(self) -> Iterator[Table]:
         """Attention to the source, and self-attention if there is any."""
-        header = ["head", "entropy", "largest weight", "coverage", "diagonality", "error rate"]
-        rows = []
+        header, rows = ["head", *LABELS.values(), "error rate"], []
         for one in self.source:
-            measured = one.statistics
-            moments = measured.entropy, measured.maximum, measured.coverage, measured.diagonality
+            means = [f"{getattr(one.statistics, name).mean:.3f}" for name in LABELS]
             rate = "-" if one.error_rate is None else f"{one.error_rate:.3f}"
-            rows.append([_label("source", one.head), *(f"{moment.mean:.3f}" for moment in moments), rate])
-        yield Table(header, rows, "lrrrrr", caption="Attention to the source")
+            rows.append([_label("source", one.head), *means, rate])
+        yield Table(header, rows, "lrrrrrr", caption="Attention to the source")
         if self.layer_error_rates:
             rows = [[f"source {layer}", f"{rate:.3f}"] for layer, rate in enumerate(self.layer_error_rates, 1)]
             yield Table(["layer", "error rate"], rows, "lr", caption="Mean of the heads of each layer")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
-from nmt.system.files import as_paths
 from nmt.system.options import Argument
-from nmt.translation.loading import open_translator
 from nmt.translation.stream import within_memory
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from nmt.inspection.record import Forced
-    from nmt.models.base import Decoder
     from nmt.models.storage import SavedModel
+    from nmt.translation.translator import Translator
 
 BAR = 24
 """Width of a bar for a share of 1, in columns."""
@@ -30,6 +29,7 @@ def explain(
     sentence: Annotated[str, Argument(metavar="SENTENCE")],
     *,
     model: options.Model = None,
+    against: options.Against = (),
     step: options.Positive = 1,
     target: options.Text | None = None,
     device: options.Device = "auto",
@@ -37,11 +37,12 @@ def explain(
 ) -> str:
     """Explain one decoding step: scores, weights, context, words.
 
-    Example: nmt explain "She kissed him." --step 3
+    Example: nmt explain "She kissed him." --step 3; nmt explain "She kissed him." --against runs/bahdanau
 
     Args:
         sentence: Sentence to translate.
         model: Run or model directory; None is the newest finished run under `runs`.
+        against: Another model, which reads the same words; its weights stand beside.
         step: Which word of the translation; its end counts as one.
         target: What the model is made to say instead.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -51,29 +52,45 @@ def explain(
         Lines of text.
 
     Raises:
-        NmtError: The model cannot be used, the sentence has no words, or there is no such step.
+        NmtError: A model cannot be used or has other tokens, the sentence has no words, or there is no such step.
     """
-    from nmt.corpus.splitting import Example
-    from nmt.inspection.record import record
+    from nmt.inspection.explore_command import open_all
+    from nmt.inspection.explorer_data import name_models
     from nmt.layers.attention.catalog import describe_mechanism
 
-    (saved,), translator = open_translator(as_paths(model), device, {}, allowed_classes)
+    models = name_models(open_all(model, against, device, allowed_classes))
+    (name, (_, translator)), *others = models.items()
     if not translator.tokenize([sentence])[0]:
         raise DataError("the sentence has no words; give a sentence")
-    with within_memory(translator.options, 1):
-        recorded = record(translator, Example(sentence, () if target is None else (target,)), None)
-    forced = recorded.reference or recorded.best
+    sources, forced = _read(translator, sentence, target)
     if not 1 <= step <= len(forced.tokens):
         raise ConfigError(f"--step {step}: the translation has {len(forced.tokens)} steps: {' '.join(forced.tokens)}")
-    mechanism = ". ".join(filter(None, describe_mechanism(saved.config.model)))
-    lines = [f"{sentence} -> {forced.text}", f"model: {saved.path}", mechanism, ""]
-    decoder = translator.model.decoder
-    return "\n".join([*lines, *_lines(saved, decoder, forced, recorded.src_tokens, step - 1)]) + "\n"
+    readings = {name: forced}
+    for other, (saved, its_translator) in others:
+        tokens, readings[other] = _read(its_translator, sentence, forced.text)
+        if (tokens, readings[other].tokens) != (sources, forced.tokens):
+            text = " ".join([*tokens, "->", *readings[other].tokens])
+            raise ConfigError(f"--against {saved.path}: has other tokens for the same text: {text}")
+    lines = [f"{sentence} -> {forced.text}"]
+    for saved, _ in models.values():
+        lines += [f"model: {saved.path}", ". ".join(filter(None, describe_mechanism(saved.config.model)))]
+    return "\n".join([*lines, "", *_lines(models[name], readings, sources, step - 1)]) + "\n"
+
+
+def _read(translator: Translator, sentence: str, target: str | None) -> tuple[list[str], Forced]:
+    """The tokens of a sentence, and the model that reads a target, or what it says itself."""
+    from nmt.corpus.splitting import Example
+    from nmt.inspection.record import record
+
+    with within_memory(translator.options, 1):
+        recorded = record(translator, Example(sentence, () if target is None else (target,)), None)
+    return recorded.src_tokens, recorded.reference or recorded.best
 
 
 def _lines(
-    saved: SavedModel, decoder: Decoder[Any, Any, Any], forced: Forced, sources: Sequence[str], step: int
+    model: tuple[SavedModel, Translator], readings: Mapping[str, Forced], sources: Sequence[str], step: int
 ) -> Iterator[str]:
+    (forced, *_), decoder = readings.values(), model[1].model.decoder
     before = " ".join(forced.tokens[:step]) or "nothing"
     yield f"Step {step + 1} of {len(forced.tokens)}: {forced.tokens[step]}, after {before}"
     several = forced.alignment.size(1) > 1
@@ -82,14 +99,14 @@ def _lines(
         heads = f"all {len(chosen)} heads" if several else "one head"
         yield f"  Attention of layer {chosen[0].layer + 1} of {layers} ({heads}), which stands for the whole"
     if forced.details.queries is not None:
-        when = saved.config.model.decoder.query_time
+        when = model[0].config.model.decoder.query_time
         projected = ", as the head projects it," if several else ""
         last = forced.tokens[step - 1] if step else "the beginning"
         yield f"  1. Query: the decoder's state{projected} {when} reading {last}"
         for head, query in enumerate(forced.details.queries[step], 1):
             yield f"     {f'head {head}: ' if several else ''}{_vector(query)}"
-    if forced.alignment[step].any():
-        yield from _attention_lines(forced, sources, step)
+    if any(one.alignment[step].any() for one in readings.values()):
+        yield from _attention_lines(readings, sources, step)
     else:
         yield "  2. No attention: every step sees the same summary of the source"
     yield "  4. The most probable next words"
@@ -97,23 +114,32 @@ def _lines(
     for word, share in forced.top[step]:
         mark = "  <- chosen" if word == forced.tokens[step] else ""
         yield f"     {word:<{width}}  {share:.3f}  {_bar(share):<{BAR}}{mark}".rstrip()
+    for name, other in [*readings.items()][1:]:
+        yield f"     {forced.tokens[step]} has {math.exp(other.log_probs[step]):.3f} with {name}"
 
 
-def _attention_lines(forced: Forced, sources: Sequence[str], step: int) -> Iterator[str]:
-    """For each head a line for each source position: its score, its chance, its weight and a bar; then the context."""
+def _attention_lines(readings: Mapping[str, Forced], sources: Sequence[str], step: int) -> Iterator[str]:
+    """For each head a line for each source position: its score, its chance, its weight and a bar; then the context.
+
+    Beside them stand the weights of the other models, in the mean over their heads.
+    """
+    forced, *others = readings.values()
     scores, chances = forced.details.scores, forced.details.chances
     weighted = "and weights: the normalised scores"
     if chances is not None:
         weighted = "the chances they give, and weights: 1 at the largest"
     yield f"  2. Scores of all source positions, {weighted}"
+    if others:
+        yield f"     Columns of weights: {', '.join(readings)}"
     columns = [(values[step], style) for values, style in ((scores, "z8.2f"), (chances, ".3f")) if values is not None]
-    width = max(map(len, sources))
+    width, beside = max(map(len, sources)), [one.alignment[step].mean(dim=0).tolist() for one in others]
     for head, weights in enumerate(forced.alignment[step].tolist()):
         if forced.alignment.size(1) > 1:
             yield f"     head {head + 1}"
-        for position, (source, weight) in enumerate(zip(sources, weights, strict=True)):
+        for position, (source, *shares) in enumerate(zip(sources, weights, *beside, strict=True)):
             numbers = "".join(f"  {values[head, position].item():{style}}" for values, style in columns)
-            yield f"     {source:<{width}}{numbers}  {weight:.3f}  {_bar(weight)}".rstrip()
+            bars = "".join(f"  {share:.3f}  {_bar(share):<{BAR}}" for share in shares)
+            yield f"     {source:<{width}}{numbers}{bars}".rstrip()
     if forced.contexts is not None:
         yield "  3. Context: the sum of the encoder states, each times its weight"
         yield f"     {_vector(forced.contexts[step])}"

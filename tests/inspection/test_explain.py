@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import Cli, Project, train_arguments
+from conftest import GOLDEN_MODEL, Cli, Project, Refusal, train_arguments
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -19,6 +19,11 @@ def rows_of(text: str) -> list[list[float]]:
     """The numbers of each source position: score, chance if there is one, and weight."""
     rows = re.findall(r"^     (?:[a-d]|⟨eos⟩) +(-?[\d.]+(?:  [\d.]+)+)", text, re.MULTILINE)
     return [list(map(float, row.split())) for row in rows]
+
+
+def source_lines(text: str) -> list[str]:
+    """The lines of the five source positions of `a b c d`."""
+    return re.findall(r"^     (?:[a-d]|⟨eos⟩) +(-?\d.*)", text, re.MULTILINE)[:5]
 
 
 def softmax(scores: Sequence[float]) -> list[float]:
@@ -48,6 +53,43 @@ def test_scores_become_the_weights(here: Project) -> None:
 def test_another_target(here: Project, cli: Cli) -> None:
     outcome = cli("explain", "a b", "--target", "H G", "--step", "3")
     assert "Step 3 of 3: ⟨eos⟩, after H G" in outcome.out
+
+
+def test_the_weights_of_several_models_stand_side_by_side(here: Project, cli: Cli) -> None:
+    others = ["runs/one", "runs/two"]
+    for seed, other in enumerate(others, 5):
+        settings = ("--set", "train.epochs=1", "--set", f"train.seed={seed}")
+        assert cli("train", "--config", here.config, "--output", other, *settings).code == 0
+    against = [part for other in others for part in ("--against", other)]
+    outcome = cli("explain", "a b c d", "--model", here.run, "--step", "2", *against)
+    assert outcome.code == 0, outcome.err
+    assert re.findall("^model: (.*)", outcome.out, re.MULTILINE) == [f"{run}/best" for run in (here.run, *others)]
+    assert "     Columns of weights: reversal, one, two\n" in outcome.out
+    text = nmt.load(here.run).translate("a b c d").text
+    rows = [map(float, re.findall(r"-?\d+\.\d+", line)) for line in source_lines(outcome.out)]
+    _, *columns = zip(*rows, strict=True)
+    for column, run in zip(columns, (here.run, *others), strict=True):
+        (read,) = nmt.load(run).score(["a b c d"], [text], with_alignment=True)
+        assert column == pytest.approx(read.alignment[1, 0].tolist(), abs=6e-4)
+        if run in others:
+            share = math.exp(read.token_log_probs[1])
+            assert f"     {read.tokens[1]} has {share:.3f} with {Path(run).name}\n" in outcome.out
+
+
+def test_models_with_other_tokens_are_refused_in_one_line(here: Project, refusal: Refusal) -> None:
+    says = refusal("explain", "a b", "--against", GOLDEN_MODEL)
+    assert says.startswith(f"--against {GOLDEN_MODEL}: has other tokens for the same text: ")
+
+
+def test_a_model_without_attention_stands_beside_one_that_has_it(
+    here: Project, explain: Callable[..., str], run: Path, cli: Cli
+) -> None:
+    explain("model.attention.score=none")
+    outcome = cli("explain", "a b c d", "--model", run, "--against", here.run)
+    assert outcome.code == 0, outcome.err
+    columns = [re.findall(r"\d\.\d{3}", line) for line in source_lines(outcome.out)]
+    assert [own for own, _ in columns] == ["0.000"] * 5
+    assert sum(float(beside) for _, beside in columns) == pytest.approx(1, abs=3e-3)
 
 
 @pytest.fixture
