@@ -22,6 +22,7 @@ from nmt.layers.output import FixedNormOutput
 from nmt.layers.recurrent import LayeredStack, NormalizedLayer, PlainStack, RecurrentStack
 from nmt.models import reference
 from nmt.models.recurrent.cell import BahdanauCell, LuongCell, maxout
+from nmt.models.recurrent.decoder import CopiedState
 from nmt.models.reference import Norm, Step
 from nmt.models.seq2seq import Seq2Seq
 from nmt.text.vocabulary import BOS_ID, EOS_ID
@@ -40,13 +41,16 @@ def steps_of(stack: RecurrentStack) -> list[Step]:
         norm_x, norm_h = ([norm_of(norm) for norm in norms] for norms in (stack.input_norms, stack.hidden_norms))
         if stack.cell == "gru":
             return [lambda x, state: (reference.normalized_gru_step(x, *state, W, U, norm_x, norm_h),)]
+        if stack.cell == "rnn":
+            return [lambda x, state: (reference.normalized_rnn_step(x, *state, W, U, norm_x[0], norm_h[0]),)]
         norms = norm_x[0], norm_h[0], norm_of(stack.cell_norm[0])
         return [lambda x, state: reference.normalized_lstm_step(x, *state, W, U, *norms)]
     assert isinstance(stack, PlainStack)
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     weights = [[getattr(stack.rnn, f"{name}_l{n}") for name in names] for n in range(stack.num_layers)]
-    if stack.cell == "gru":
-        return [lambda x, state, w=w: (reference.gru_step(x, *state, *w),) for w in weights]
+    if stack.cell in ("gru", "rnn"):
+        equation = {"gru": reference.gru_step, "rnn": reference.rnn_step}[stack.cell]
+        return [lambda x, state, w=w: (equation(x, *state, *w),) for w in weights]
     return [lambda x, state, w=w: reference.lstm_step(x, *state, *w[:2], w[2] + w[3]) for w in weights]
 
 
@@ -74,18 +78,25 @@ def step_layers(stack: RecurrentStack, x: Tensor, states: States) -> tuple[list[
     return outputs, new
 
 
-def encode(model: Seq2Seq, ids: list[int]) -> tuple[Tensor, Tensor]:
-    """Encoder states [S, D] and the final state [D]."""
+def encode(model: Seq2Seq, ids: list[int]) -> tuple[Tensor, Tensor, States]:
+    """Encoder states [S, D], the final state [D] and, of every layer, the last state of all directions, [D] each."""
     encoder = model.encoder
-    h = list(encoder.embedding.weight[torch.tensor(ids)])
+    h, lasts = list(encoder.embedding.weight[torch.tensor(ids)]), []
     for layer, connection in zip(encoder.layers, encoder.connections, strict=True):
         read = [norm_of(connection.norm)(x) for x in h] if isinstance(connection.norm, nn.LayerNorm) else h
         steps = [steps_of(stack)[0] for stack in layer]
         zeros = tuple(part[0, 0] for part in layer[0].zero_state(1, h[0]))
+        ends = []
+        for step, xs in zip(steps, (read, read[::-1]), strict=False):
+            state = zeros
+            for x in xs:
+                state = step(x, state)
+            ends.append(state)
+        lasts.append(tuple(torch.cat(parts) for parts in zip(*ends, strict=True)))
         outputs = reference.encode(read, *steps, zeros) if len(steps) == 2 else reference.run(steps[0], read, zeros)
         h = [x + output for x, output in zip(h, outputs, strict=True)] if connection.residual else outputs
         size = len(zeros[0])
-    return torch.stack(h), torch.cat([h[-1][:size], h[0][size:]])
+    return torch.stack(h), torch.cat([h[-1][:size], h[0][size:]]), lasts
 
 
 class ByEquation:
@@ -173,8 +184,10 @@ class ByEquation:
         return ()
 
 
-def first_states(model: Seq2Seq, final: Tensor) -> States:
+def first_states(model: Seq2Seq, final: Tensor, lasts: States) -> States:
     """The state of each layer before the first word."""
+    if isinstance(model.decoder.initial_state, CopiedState):
+        return lasts
     layer, recurrent = model.decoder.initial_state, model.decoder.cell.recurrent
     shape = recurrent.num_states, recurrent.num_layers, recurrent.hidden_size
     if layer.projection is None:
@@ -214,11 +227,12 @@ def decode(
     model: Seq2Seq, src: list[int], tgt: list[int], normalize: Callable[[Tensor], Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
     """Logits [T, V] and alignments [T, heads, S] of a pair without its special tokens; T and S count EOS."""
-    h, final = encode(model, [*src, EOS_ID])
+    h, final, lasts = encode(model, [*src, EOS_ID])
     decoder, cell = model.decoder, model.decoder.cell
     assert isinstance(cell, BahdanauCell | LuongCell)
-    by_equation, layers, W = ByEquation(cell.attention, h, final, normalize), Layers(cell), cell.output.weight
-    states = first_states(model, final)
+    by_equation, layers = ByEquation(cell.attention, h, final, normalize), Layers(cell)
+    W = getattr(cell.output, "weight", None)
+    states = first_states(model, final, lasts)
     state = layers.join([state[0] for state in states], states)
     feedback = h.new_zeros(cell.feedback_size) if cell.feedback_size else None
 
@@ -230,8 +244,11 @@ def decode(
         y = decoder.embedding.weight[word]
         if isinstance(cell, BahdanauCell):
             s, c, alignment, state = reference.bahdanau_step(y, state, attention, layers)
-            of = reference.maxout_readout if cell.activation is maxout else reference.bahdanau_readout
-            readout = of(s, c, y, W, cell.output.bias)
+            if W is None:  # linear, or the state alone
+                readout = torch.cat([s, c, y]) if isinstance(cell.activation, nn.Identity) else s
+            else:
+                of = reference.maxout_readout if cell.activation is maxout else reference.bahdanau_readout
+                readout = of(s, c, y, W, cell.output.bias)
         else:
             readout, alignment, state = reference.luong_step(y, state, attention, layers, W, feedback)
             feedback = None if feedback is None else readout

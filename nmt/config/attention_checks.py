@@ -71,7 +71,7 @@ def attention_conflicts(config: Config, allowed_classes: Collection[str] | None)
         return
     if names_class(section.score) and allowed_classes is not None and section.score not in allowed_classes:
         return
-    key_size, query_size = config.model.encoder.output_size, decoder.query_size
+    key_size, query_size = config.model.encoder.output_size, decoder.hidden_size
     sizes = "model.decoder.hidden_size", "model.encoder.hidden_size", "model.encoder.bidirectional"
     score = "model.attention.score"
     try:

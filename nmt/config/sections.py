@@ -356,8 +356,8 @@ class RecurrentSection(Section):
     family: ClassVar[str] = "recurrent"
     """What a model is called whose encoder and decoder are of this family."""
     kind: Literal["recurrent"] = "recurrent"
-    cell: Literal["gru", "lstm"] = "lstm"
-    """Recurrent cell."""
+    cell: Literal["gru", "lstm", "rnn"] = "lstm"
+    """Recurrent cell; rnn: a plain one, tanh(W x + U h + b) (Elman, 1990)."""
     hidden_size: Units
     num_layers: Layers = key(1, unit="layers")
     """Stacked recurrent layers."""
@@ -383,7 +383,7 @@ _NEED_LAYERS = {"residual": True, "layer_norm": "layers", "attend_from": "first"
 
 
 class RecurrentEncoderSection(RecurrentSection):
-    """GRU or LSTM layers."""
+    """Recurrent layers."""
 
     hidden_size: Units = key(256, unit="units")
     """Size of a state in each direction."""
@@ -403,7 +403,7 @@ class RecurrentEncoderSection(RecurrentSection):
     @property
     def states(self) -> tuple[str, ...]:
         """States that a decoder can begin with."""
-        return ("zeros", "final", "backward") if self.bidirectional else ("zeros", "final")
+        return ("zeros", "final", "copy", "backward") if self.bidirectional else ("zeros", "final", "copy")
 
 
 class TransformerSection(Section):
@@ -461,7 +461,7 @@ EncoderSection = Annotated[
 
 
 class RecurrentDecoderSection(RecurrentSection):
-    """GRU or LSTM layers; the order of attention and update, and what is fed back."""
+    """Recurrent layers; the order of attention and update, and what is fed back."""
 
     own_attention: ClassVar[bool] = False
     """Whether it attends in its own way, so that the config's attention says nothing but the dropout."""
@@ -471,15 +471,16 @@ class RecurrentDecoderSection(RecurrentSection):
     """bahdanau: attend with the last state, then update; luong: update, then attend with the new one."""
     input_feeding: Flag = False
     """Luong order: feed the last attentional vector back."""
-    initial_state: Literal["backward", "final", "zeros"] = "final"
-    """Source of the first decoder state: the encoder's backward state at the first word, its final states, or
-    nothing."""
+    initial_state: Literal["backward", "final", "copy", "zeros"] = "final"
+    """Source of the first decoder state: the encoder's backward state at the first word, its final states, these as
+    they are (Sutskever et al., 2014), or nothing."""
     attend_from: Literal["top", "first"] = "top"
     """Layer that attends; first as in Wu et al. (2016)."""
     context_to: Literal["first", "all"] = "first"
     """Layers whose input includes the context or, with input feeding, the attentional vector."""
-    readout: Literal["plain", "maxout"] = "plain"
-    """Bahdanau order: tanh layer, or maxout (Bahdanau et al., 2015, A.2.2)."""
+    readout: Literal["plain", "maxout", "state", "linear"] = "plain"
+    """What the output layer reads: a tanh layer of state, context and, in Bahdanau order, word; in that order maxout
+    (Bahdanau et al., 2015, A.2.2) or the state alone; linear: all of them as they are."""
 
     @property
     def query_time(self) -> str:
@@ -491,18 +492,19 @@ class RecurrentDecoderSection(RecurrentSection):
         """How it attends, and what it feeds back, in words; an empty text is nothing."""
         return f"{self.order.capitalize()}'s order", "input feeding" if self.input_feeding else ""
 
-    @property
-    def query_size(self) -> int:
-        """Size of the state that attends."""
-        return self.hidden_size
-
     def attends_by(self, given: "AttentionSection") -> "AttentionSection":
         """The attention of the config."""
         return given
 
     def lacking(self, encoder: EncoderSection) -> Iterator[Conflict]:
         """What the decoder needs of an encoder that lacks it."""
-        if self.initial_state not in encoder.states:
+        if self.initial_state == "copy" and encoder.kind == "recurrent":
+            own = self.cell, self.num_layers, self.hidden_size
+            if (encoder.cell, encoder.num_layers, encoder.output_size) != own or encoder.layer_norm == "cell":
+                needed = f"{_several(self.num_layers, f'{self.cell} layer')}, states of {self.hidden_size}"
+                message = f"copy needs an encoder of {needed}, and no layer_norm: cell; make it so, or put final"
+                yield ("decoder.initial_state", "encoder", "decoder"), message
+        elif self.initial_state not in encoder.states:
             lacking = f"{self.initial_state} needs a state that {encoder.kind} encoders lack"
             message = f"{lacking}; it can be {' or '.join(encoder.states)}"
             if "final" in encoder.states:
@@ -517,8 +519,8 @@ class RecurrentDecoderSection(RecurrentSection):
         if self.order == "luong" and self.context_to == "all" and not self.input_feeding:
             message = "Luong order feeds nothing back without {}input_feeding: true; set that, or order: bahdanau"
             yield ("context_to", "input_feeding", "order"), message
-        if self.order == "luong" and self.readout == "maxout":
-            message = "maxout belongs to Bahdanau order; Luong order computes an attentional vector"
+        if self.order == "luong" and self.readout in ("maxout", "state"):
+            message = f"{self.readout} belongs to Bahdanau order; Luong order computes an attentional vector"
             yield ("readout", "order"), message
 
 
@@ -624,6 +626,8 @@ class TransformerDecoderSection(TransformerSection):
     kind: Literal["transformer"] = "transformer"
     own_attention: ClassVar[bool] = True
     """Whether it attends in its own way, so that the config's attention says nothing but the dropout."""
+    readout: ClassVar[str] = "plain"
+    """What the output layer reads: a layer of the state."""
 
     @property
     def query_time(self) -> str:
@@ -634,11 +638,6 @@ class TransformerDecoderSection(TransformerSection):
     def traits(self) -> tuple[str, str]:
         """How it attends, and what it feeds back, in words; an empty text is nothing."""
         return "in every layer", ""
-
-    @property
-    def query_size(self) -> int:
-        """Size of the state that attends."""
-        return self.hidden_size
 
     def attends_by(self, given: AttentionSection) -> AttentionSection:
         """Its own attention to the source; only the dropout is taken from the config's."""
@@ -700,6 +699,13 @@ class ModelSection(Section):
         return self.encoder.family if self.encoder.family == self.decoder.family else "hybrid"
 
     @property
+    def readout_size(self) -> int:
+        """Size of what the output layer reads; a layer can give it that of the embeddings, where these are tied."""
+        state, word = self.decoder.hidden_size, self.embedding_size if self.decoder.query_time == "before" else 0
+        given = {"state": state, "linear": state + self.encoder.output_size + word}
+        return given.get(self.decoder.readout, state if self.tying == "none" else self.embedding_size)
+
+    @property
     def mechanism(self) -> AttentionSection:
         """The attention to the source: that of the config, or the decoder's own."""
         return self.decoder.attends_by(self.attention)
@@ -707,6 +713,10 @@ class ModelSection(Section):
     def conflicts(self) -> Iterator[Conflict]:
         """What decoder and attention need of an encoder that lacks it, and attention that is not used."""
         yield from self.decoder.lacking(self.encoder)
+        if self.tying != "none" and self.readout_size != self.embedding_size:
+            keys = "tying", "decoder.readout", "decoder.hidden_size", "embedding_size"
+            sizes = f"an embedding of {self.embedding_size}, but the output layer reads {self.readout_size} units"
+            yield keys, f"{self.tying} needs equal sizes, found {sizes}; put none, or {{}}decoder.readout: plain"
         if self.decoder.own_attention:
             default = AttentionSection(dropout=self.attention.dropout)
             for path, unused, _ in differences(default, self.attention):

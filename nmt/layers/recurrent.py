@@ -1,18 +1,19 @@
-"""Stacks of GRU or LSTM layers, which run all steps in one call or one step at a time, with the same weights.
+"""Stacks of GRU, LSTM or plain layers, which run all steps in one call or one step at a time, with the same weights.
 
-The fast forms of `lstm_step`, `gru_step` and their layer-normalised variants in `nmt.models.reference`.
+The fast forms of `lstm_step`, `gru_step`, `rnn_step` and their layer-normalised variants in `nmt.models.reference`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from nmt.config.sections import RecurrentDecoderSection, RecurrentSection
-from nmt.layers.kernels.cells import gru_sequence, gru_step, lstm_step, run_lstm
+from nmt.layers.kernels.cells import gru_sequence, gru_step, lstm_step, rnn_step, run_lstm
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.stepwise import StepWeight, WeightFormat
 
@@ -21,14 +22,18 @@ RecurrentState = tuple[Tensor, ...]
 LayerOutputs = tuple[tuple[Tensor, ...], RecurrentState]
 """Outputs of the layers, the top one last, and the new state."""
 
-GATES = {"gru": 3, "lstm": 4}
+GATES = {"gru": 3, "lstm": 4, "rnn": 1}
+MODULES: dict[str, type[nn.GRU] | type[nn.LSTM] | type[nn.RNN]] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
+UPDATES = {"gru": gru_step, "rnn": rnn_step}
+"""From the gates' parts of input and hidden state to the new hidden state."""
 
 
 class RecurrentStack(nn.Module, ABC):
     """Layers of one kind of cell, run from left to right.
 
     The LSTM is that of Hochreiter & Schmidhuber (1997) with forget gates and without peepholes. The GRU is torch's:
-    the reset gate multiplies U h + d, after the product (Cho et al., 2014, multiply h before it).
+    the reset gate multiplies U h + d, after the product (Cho et al., 2014, multiply h before it). The plain cell,
+    rnn, is Elman's (1990) with tanh; it has no gates, and what is said of gates holds for its new state before tanh.
 
     Args:
         section: The kind of cell and its units.
@@ -106,16 +111,15 @@ class PlainStack(RecurrentStack):
     ) -> None:
         super().__init__(section, input_size, num_layers)
         self.dropout = Dropout(dropout)
-        module: type[nn.LSTM] | type[nn.GRU] = nn.LSTM if self.cell == "lstm" else nn.GRU
         sizes, between = (input_size + extra_size, self.hidden_size), dropout if num_layers > 1 else 0.0
-        self.rnn = module(*sizes, num_layers, batch_first=True, dropout=between)
+        self.rnn = MODULES[self.cell](*sizes, num_layers, batch_first=True, dropout=between)
 
     def forward(self, inputs: Tensor, state: RecurrentState) -> LayerOutputs:
         """Run all steps of all layers in one call, or layer by layer if that is faster."""
         if isinstance(self.rnn, nn.LSTM):
             outputs, last = run_lstm(self.rnn, inputs, state)
             return (outputs,), last
-        if inputs.device.type != "cpu":
+        if inputs.device.type != "cpu" or not isinstance(self.rnn, nn.GRU):
             outputs, hidden = self.rnn(inputs, state[0])
             return (outputs,), (hidden,)
         outputs, lasts = inputs, []
@@ -152,12 +156,12 @@ class PlainSteps(RecurrentSteps):
         (first, *rest), *above = [stack.weights(layer) for layer in range(stack.num_layers)]
         known, extra = _split_input(first, stack.input_size)
         self.input_weight = weight_format(known)
-        make = _LSTMSteps if stack.cell == "lstm" else _GRUSteps
+        make = _LSTMSteps if stack.cell == "lstm" else partial(_OneStateSteps, UPDATES[stack.cell])
         self.layers = [make(weights, weight_format) for weights in ((extra, *rest), *above)]
         self.dropout = stack.dropout
 
     def project(self, inputs: Tensor) -> Tensor:
-        """W x + b, where b is the sum of an LSTM's two biases, or the first of a GRU's."""
+        """W x + b, where b is the sum of an LSTM's two biases, or the first of another cell's."""
         return self.input_weight(inputs) + self.layers[0].bias
 
     def step(self, projected: Tensor, extra: Tensor | None, state: RecurrentState) -> LayerOutputs:
@@ -196,10 +200,13 @@ class _LSTMSteps:
         return lstm_step(gates, joint, cell, self.weight)
 
 
-class _GRUSteps:
-    """The steps of one GRU layer; the arguments are those of `_LSTMSteps`."""
+class _OneStateSteps:
+    """The steps of one GRU or plain layer; the arguments are the cell's update and those of `_LSTMSteps`."""
 
-    def __init__(self, weights: Sequence[Tensor], weight_format: WeightFormat) -> None:
+    def __init__(
+        self, update: Callable[[Tensor, Tensor, Tensor], Tensor], weights: Sequence[Tensor], weight_format: WeightFormat
+    ) -> None:
+        self.update = update
         w_input, w_hidden, self.bias, self.hidden_bias = weights
         self.input_weight = weight_format(w_input)
         self.hidden_weight = weight_format(w_hidden)
@@ -208,7 +215,7 @@ class _GRUSteps:
         """Run one step; see `_LSTMSteps.step`."""
         [hidden] = state
         gates = gates if inputs is None else gates + self.input_weight(inputs)
-        return (gru_step(gates, self.hidden_weight(hidden) + self.hidden_bias, hidden),)
+        return (self.update(gates, self.hidden_weight(hidden) + self.hidden_bias, hidden),)
 
 
 class NormalizedLayer(RecurrentStack):
@@ -216,7 +223,8 @@ class NormalizedLayer(RecurrentStack):
 
     LSTM (eq. 20-22): gates LN(W_h h) + LN(W_x x), c = f c_{t-1} + i tanh(g), h = o tanh(LN(c)); eq. 20's b is the
     bias of the norms. GRU: reset and update gate share LN(W_h h) + LN(W_x x), and the candidate is
-    tanh(LN(W x) + r LN(U h)); the update gate and its complement are swapped, as in torch's GRU.
+    tanh(LN(W x) + r LN(U h)); the update gate and its complement are swapped, as in torch's GRU. The plain cell is
+    tanh(LN(W_h h) + LN(W_x x)), where eq. 4 normalises the sum.
 
     Slower than `PlainStack`: torch has no such layer, so it runs step by step.
 
@@ -235,7 +243,7 @@ class NormalizedLayer(RecurrentStack):
         for weight in (self.weight_input, self.weight_hidden):
             nn.init.xavier_uniform_(weight)
         # Normalised together: all gates of an LSTM; reset and update gate, then the candidate of a GRU.
-        self.groups = [gates] if cell == "lstm" else [2 * hidden_size, hidden_size]
+        self.groups = [2 * hidden_size, hidden_size] if cell == "gru" else [gates]
         self.input_norms = _norms(self.groups)
         self.hidden_norms = _norms(self.groups)
         self.cell_norm = _norms([hidden_size] if cell == "lstm" else [])
@@ -247,8 +255,8 @@ class NormalizedLayer(RecurrentStack):
 
     def update(self, gates: Tensor, from_hidden: Tensor, state: RecurrentState) -> RecurrentState:
         """Run one step of the cell, given the normalised inputs of its gates, [B, gates] each, and parts [B, H]."""
-        if self.cell == "gru":
-            return (gru_step(gates, from_hidden, state[0]),)
+        if self.cell in UPDATES:
+            return (UPDATES[self.cell](gates, from_hidden, state[0]),)
         input_gate, forget_gate, candidate, output_gate = (gates + from_hidden).chunk(4, dim=-1)
         cell = forget_gate.sigmoid() * state[1] + input_gate.sigmoid() * candidate.tanh()
         return output_gate.sigmoid() * self.cell_norm[0](cell).tanh(), cell

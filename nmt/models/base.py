@@ -54,6 +54,8 @@ class EncoderOutput(NamedTuple):
         final_state: A summary of the source, [B, final_size]: for a recurrent encoder, the last state of the forward
             direction and, if bidirectional, the backward state at the first word. None if the encoder has none.
         backward_state: The backward direction's state at the first word, [B, backward_size]; None if there is none.
+        last_states: The last states of every layer, hidden and of an LSTM the cell's too, [L, B, D] each, with both
+            directions joined; none unless a decoder copies them.
     """
 
     states: Tensor
@@ -61,6 +63,7 @@ class EncoderOutput(NamedTuple):
     lengths: Tensor
     final_state: Tensor | None = None
     backward_state: Tensor | None = None
+    last_states: tuple[Tensor, ...] = ()
 
 
 class Encoder(nn.Module, ABC):

@@ -20,7 +20,7 @@ from nmt.layers.output import FixedNormOutput, OutputLayer
 from nmt.layers.recurrent import GATES, NormalizedLayer, build_stack
 from nmt.models.base import Decoder, Encoder
 from nmt.models.recurrent.cell import BahdanauCell, LuongCell
-from nmt.models.recurrent.decoder import InitialState, RecurrentDecoder
+from nmt.models.recurrent.decoder import CopiedState, InitialState, RecurrentDecoder
 from nmt.models.recurrent.encoder import RecurrentEncoder
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.decoder import TransformerDecoder
@@ -58,7 +58,8 @@ def _build_encoder(config: ModelSection, embedding: nn.Embedding) -> Encoder:
     section = config.encoder
     match section.kind:
         case "recurrent":
-            return RecurrentEncoder(section, embedding, **dropout)
+            copied = config.decoder.kind == "recurrent" and config.decoder.initial_state == "copy"
+            return RecurrentEncoder(section, embedding, **dropout, with_last_states=copied)
         case "self_attention":
             return SelfAttentionEncoder(section, embedding, attention_dropout=config.attention.dropout, **dropout)
 
@@ -79,13 +80,8 @@ def _build_decoder(config: ModelSection, encoder: Encoder, embedding: nn.Embeddi
             return _build_transformer(config, section, encoder, embedding, partial(SSRU, section))
 
 
-def _readout_size(config: ModelSection, hidden_size: int) -> int:
-    """With tied weights the output layer is the embedding, so the readout has the embedding's size."""
-    return hidden_size if config.tying == "none" else config.embedding_size
-
-
-def _build_output(config: ModelSection, readout_size: int, embedding: nn.Embedding) -> OutputLayer:
-    sizes = readout_size, embedding.num_embeddings, _or(config.output_dropout, config.dropout)
+def _build_output(config: ModelSection, embedding: nn.Embedding) -> OutputLayer:
+    sizes = config.readout_size, embedding.num_embeddings, _or(config.output_dropout, config.dropout)
     output = OutputLayer(*sizes) if config.output_norm is None else FixedNormOutput(*sizes, norm=config.output_norm)
     if config.tying != "none":
         output.weight = embedding.weight
@@ -95,16 +91,17 @@ def _build_output(config: ModelSection, readout_size: int, embedding: nn.Embeddi
 def _build_recurrent_decoder(
     config: ModelSection, section: RecurrentDecoderSection, encoder: Encoder, embedding: nn.Embedding
 ) -> RecurrentDecoder:
-    readout_size = _readout_size(config, section.hidden_size)
+    readout_size = config.readout_size
     attention = build_attention(config.attention, section.hidden_size, encoder.output_size)
     # The decoder's layers also read the context (Bahdanau order) or the last attentional vector (Luong order).
     extra_sizes = {"bahdanau": attention.context_size, "luong": readout_size if section.input_feeding else 0}
     recurrent = build_stack(section, config.embedding_size, extra_sizes[section.order], config.dropout)
     make_cell = BahdanauCell if section.order == "bahdanau" else LuongCell
     cell = make_cell(section, recurrent, attention, readout_size)
-    output = _build_output(config, readout_size, embedding)
-    size = {"backward": encoder.backward_size, "final": encoder.final_size, "zeros": 0}[section.initial_state]
-    initial_state = InitialState(section.initial_state, size, recurrent)
+    output = _build_output(config, embedding)
+    size = {"backward": encoder.backward_size, "final": encoder.final_size}.get(section.initial_state, 0)
+    copied = section.initial_state == "copy"
+    initial_state = CopiedState() if copied else InitialState(section.initial_state, size, recurrent)
     dropout = _or(config.embedding_dropout, config.dropout)
     return RecurrentDecoder(embedding, cell, initial_state, output, dropout)
 
@@ -121,7 +118,7 @@ def _build_transformer(
         DecoderLayer(section, make_history(), build_multi_head(*sizes, config.attention.dropout), config.dropout)
         for _ in range(section.num_layers)
     ]
-    output = _build_output(config, _readout_size(config, section.hidden_size), embedding)
+    output = _build_output(config, embedding)
     return TransformerDecoder(section, embedding, layers, output, _or(config.embedding_dropout, config.dropout))
 
 

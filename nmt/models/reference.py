@@ -19,10 +19,18 @@ import torch
 from torch import Tensor
 
 Step = Callable[[Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
-"""One step of a recurrent layer: x and the old state give the new state: (h,) of a GRU, (h, c) of an LSTM.
+"""One step of a recurrent layer: x and the old state give the new state: (h, c) of an LSTM, (h,) of other cells.
 
-`gru_step` and `lstm_step` become a Step by fixing their weights.
+`rnn_step`, `gru_step` and `lstm_step` become a Step by fixing their weights.
 """
+
+
+def rnn_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor, b: Tensor, d: Tensor) -> Tensor:
+    """The plain cell (Elman, 1990): tanh(W x + b + U h + d).
+
+    x [K]; h [H]; W [H, K], U [H, H], b and d [H].
+    """
+    return torch.tanh(W @ x + b + U @ h + d)
 
 
 def lstm_step(x: Tensor, h: Tensor, c: Tensor, W: Tensor, U: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -130,7 +138,10 @@ def bahdanau_step(
 
 
 def bahdanau_readout(s: Tensor, c: Tensor, y: Tensor, W: Tensor, b: Tensor) -> Tensor:
-    """tanh(W [s_i; c_i; y_{i-1}] + b): the plain form of g in Bahdanau et al. (2015, eq. 4)."""
+    """tanh(W [s_i; c_i; y_{i-1}] + b): the plain form of g in Bahdanau et al. (2015, eq. 4).
+
+    With the readout `state` the output layer reads s_i instead, with `linear` [s_i; c_i; y_{i-1}].
+    """
     return torch.tanh(W @ torch.cat([s, c, y]) + b)
 
 
@@ -147,18 +158,20 @@ def luong_step(
     state: tuple[Tensor, ...],
     attention: Attend,
     recurrent: Step,
-    W_c: Tensor,
+    W_c: Tensor | None,
     feedback: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """Update, then attend with the new state (Luong et al., 2015, section 3).
 
     h_t = f(h_{t-1}, y_{t-1});  c_t = attend(h_t);  h~_t = tanh(W_c [c_t; h_t]), where f is `recurrent` and W_c the
     matrix of eq. 5. With input feeding (section 3.3) f reads [y_{t-1}; h~_{t-1}]: `feedback` is h~_{t-1}, zeros at the
-    first word. Returns h~_t, which is the readout, the alignment and the new state, whose first part is h_t.
+    first word. Without W_c, h~_t is [c_t; h_t]: the output layer is then the only layer above (readout `linear`).
+    Returns h~_t, which is the readout, the alignment and the new state, whose first part is h_t.
     """
     state = recurrent(y if feedback is None else torch.cat([y, feedback]), state)
     c, a = attention(state[0])
-    return torch.tanh(W_c @ torch.cat([c, state[0]])), a, state
+    joint = torch.cat([c, state[0]])
+    return joint if W_c is None else torch.tanh(W_c @ joint), a, state
 
 
 def fixed_norm(x: Tensor, r: float) -> Tensor:
@@ -245,6 +258,11 @@ def normalized_gru_step(
     r, z = torch.sigmoid(norm_h[0](U[:size] @ h) + norm_x[0](W[:size] @ x)).chunk(2)
     n = torch.tanh(norm_x[1](W[size:] @ x) + r * norm_h[1](U[size:] @ h))
     return (1 - z) * n + z * h
+
+
+def normalized_rnn_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor, norm_x: Norm, norm_h: Norm) -> Tensor:
+    """`rnn_step` with layer normalisation as in eq. 20 of Ba et al. (2016); their eq. 4 normalises the sum."""
+    return torch.tanh(norm_h(U @ h) + norm_x(W @ x))
 
 
 def position(p: int, size: int) -> Tensor:

@@ -27,7 +27,7 @@ PRODUCTS = {"default": "default", "fast": "medium"}
 """The launcher's PRECISION argument for each precision."""
 PRECISION_NAMES = {"highest": "fp32", "medium": "fp32, fast products"}
 """Names of the float32 matmul precisions."""
-TUTORIALS = {"tutorial_luong_concat": "luong", "tutorial_bahdanau": "bahdanau"}
+TUTORIALS = {"tutorial_luong_concat": "luong", "tutorial_course": "bahdanau"}
 """Configs with a tutorial's set-up, and the plain loop for each."""
 
 

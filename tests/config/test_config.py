@@ -305,6 +305,7 @@ def test_wrong_values_and_unknown_keys_come_together(tmp_path: Path) -> None:
 
 
 BACKWARD = "model: {encoder: {bidirectional: false}, decoder: {initial_state: backward}}"
+COPY = "hidden_size: 128, initial_state: copy"
 INVERSE = "train: {schedule: {name: inverse_sqrt}}"
 
 
@@ -324,6 +325,32 @@ PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{pat
         ),
         ("model: {decoder: {order: bahdanau, input_feeding: true}}", "model.decoder.input_feeding", "Luong"),
         ("model: {tying: all}", "model.tying", "all needs text.vocabulary.joint: true"),
+        ("model: {decoder: {readout: state}}", "model.decoder.readout", "state belongs to Bahdanau order; Luong"),
+        (
+            "model: {tying: target, embedding_size: 64, decoder: {order: bahdanau, hidden_size: 128, readout: state}}",
+            "model.tying",
+            "target needs equal sizes, found an embedding of 64, but the output layer reads 128 units; put none, or "
+            "model.decoder.readout: plain",
+        ),
+        (
+            "model: {tying: target, encoder: {hidden_size: 64}, decoder: {hidden_size: 128, readout: linear}, "
+            "embedding_size: 255}",
+            "model.tying",
+            "found an embedding of 255, but the output layer reads 256 units",
+        ),
+        *(
+            (
+                f"model: {{encoder: {{hidden_size: 64{encoder}}}, decoder: {{{COPY}{decoder}}}}}",
+                "model.decoder.initial_state",
+                f"copy needs an encoder of {layers}, states of 128, and no layer_norm: cell; make it so, or put final",
+            )
+            for encoder, decoder, layers in (
+                (", bidirectional: false", "", "1 lstm layer"),
+                (", cell: gru", "", "1 lstm layer"),
+                ("", ", num_layers: 2, cell: gru", "2 gru layers"),
+                (", layer_norm: cell", "", "1 lstm layer"),
+            )
+        ),
         ("text: {vocabulary: {joint: true}}", "text.vocabulary.joint", "needs text.subword.joint: true"),
         (INVERSE, "train.schedule.warmup", "inverse_sqrt needs a number of updates"),
         (BACKWARD, "model.decoder.initial_state", "backward needs model.encoder.bidirectional: true"),
@@ -414,6 +441,10 @@ def test_combinations_that_cannot_work_are_refused(tmp_path: Path, text: str, pl
         "train: {schedule: {name: inverse_sqrt, warmup: 10}}",
         "train: {teacher_forcing: {schedule: linear, updates: 5}}",
         "model: {decoder: {initial_state: backward}}",
+        f"model: {{encoder: {{hidden_size: 64, num_layers: 2}}, decoder: {{{COPY}, num_layers: 2}}}}",
+        "model: {encoder: {cell: rnn, layer_norm: cell}, decoder: {cell: rnn, order: bahdanau, readout: linear}}",
+        "model: {tying: target, encoder: {hidden_size: 64}, decoder: {hidden_size: 128, readout: linear}}",
+        "model: {tying: target, embedding_size: 8, decoder: {hidden_size: 8, order: bahdanau, readout: state}}",
         "model: {encoder: {layer_norm: cell}, decoder: {layer_norm: cell}}",
         "model: {encoder: {num_layers: 2, residual: true, layer_norm: layers}}",
         "model: {decoder: {num_layers: 2, residual: true, layer_norm: layers, attend_from: first}}",

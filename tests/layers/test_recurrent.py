@@ -48,7 +48,7 @@ def random_inputs(size: int) -> torch.Tensor:
     return torch.randn(ROWS, STEPS, size, dtype=torch.float64)
 
 
-@covering("cell, num_layers, extra_size, options", ("gru", "lstm"), (1, 2, 3), (0, EXTRA), [PLAIN, *LAYERED])
+@covering("cell, num_layers, extra_size, options", ("gru", "lstm", "rnn"), (1, 2, 3), (0, EXTRA), [PLAIN, *LAYERED])
 def test_repeated_steps_equal_the_whole_sequence_gradients_included(
     cell: str, num_layers: int, extra_size: int, options: dict[str, Any]
 ) -> None:
@@ -62,7 +62,7 @@ def test_repeated_steps_equal_the_whole_sequence_gradients_included(
         extra = inputs[:, step, INPUT:] if extra_size else None
         outputs, state = steps.step(projected[:, step], extra, state)
         found.append(torch.stack(outputs))
-    assert len(state) == len(last) == stack.num_states == {"gru": 1, "lstm": 2}[cell]
+    assert len(state) == len(last) == stack.num_states == {"gru": 1, "lstm": 2, "rnn": 1}[cell]
     assert_same_gradients(torch.stack(found, dim=2), torch.stack(expected), list(stack.parameters()), atol=1e-9)
     torch.testing.assert_close(torch.stack(found, dim=2), torch.stack(expected), rtol=0, atol=1e-12)
     torch.testing.assert_close(state, tuple(last), rtol=0, atol=1e-12)
@@ -70,7 +70,7 @@ def test_repeated_steps_equal_the_whole_sequence_gradients_included(
 
 @pytest.mark.parametrize("options", [PLAIN, *LAYERED], ids=named)
 @pytest.mark.parametrize("num_layers", [1, 3])
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("cell", ["gru", "lstm", "rnn"])
 def test_the_equations_of_the_papers(cell: str, num_layers: int, options: dict[str, Any]) -> None:
     stack = random_stack(cell, num_layers, EXTRA, **options)
     inputs, state = random_inputs(INPUT + EXTRA), random_state(stack)
@@ -85,7 +85,7 @@ def test_the_equations_of_the_papers(cell: str, num_layers: int, options: dict[s
             torch.testing.assert_close(found[:, row], torch.stack(parts), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("cell", ["gru", "lstm", "rnn"])
 def test_dropout_between_layers_is_off_in_evaluation(cell: str) -> None:
     stack = random_stack(cell, 2, EXTRA, dropout=0.5).eval()
     plain = random_stack(cell, 2, EXTRA)
@@ -98,7 +98,7 @@ def test_dropout_between_layers_is_off_in_evaluation(cell: str) -> None:
 
 
 @pytest.mark.parametrize("options", [PLAIN, *LAYERED], ids=named)
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("cell", ["gru", "lstm", "rnn"])
 def test_dropout_is_applied_between_layers_only(cell: str, options: dict[str, Any]) -> None:
     stack = random_stack(cell, 2, dropout=0.5, **options)
     steps, state = stack.for_steps(), random_state(stack)

@@ -34,7 +34,7 @@ PAIRS = ([[4, 5], [6]], [[6, 5], []])
 WAITS = 2
 """Looks of the host at a search after which everything is said to have ended."""
 ATTENTIONS = ["general", "none", *MECHANISMS]
-CELLS = ("lstm", "gru")
+CELLS = ("lstm", "gru", "rnn")
 ENCODERS, DECODERS = ("recurrent", "self_attention"), ("recurrent", "transformer", "ssru")
 SMALL = {"hidden_size": 4, "num_layers": 2, "num_heads": 2, "feed_forward_size": 3}
 

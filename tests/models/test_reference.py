@@ -34,18 +34,32 @@ def test_a_step_of_a_gru_by_hand() -> None:
     assert h.tolist() == pytest.approx([(1 - z) * n + z * 0.4], abs=1e-12)
 
 
+def test_a_step_of_a_plain_cell_by_hand() -> None:
+    """Two units, of which the second reads neither input nor its bias."""
+    W, U, b, d = (
+        vector(0.5, 0.0).view(2, 1),
+        vector(1.0, -2.0, 0.25, 0.5).view(2, 2),
+        vector(0.1, 0.0),
+        vector(0.2, 0.0),
+    )
+    h = reference.rnn_step(vector(2.0), vector(0.4, 0.3), W, U, b, d)
+    expected = [math.tanh(1.0 + 0.1 + 0.4 - 0.6 + 0.2), math.tanh(0.1 + 0.15)]
+    assert h.tolist() == pytest.approx(expected, abs=1e-12)
+
+
 def test_steps_equal_torchs() -> None:
     torch.manual_seed(0)
     sequence = torch.randn(6, 3, dtype=torch.float64)
     xs = list(sequence)
     h = c = torch.zeros(4, dtype=torch.float64)
-    lstm, gru = nn.LSTM(3, 4).double(), nn.GRU(3, 4).double()
+    lstm, gru, rnn = nn.LSTM(3, 4).double(), nn.GRU(3, 4).double(), nn.RNN(3, 4).double()
     w, u, b, d = lstm.parameters()
     found = reference.run(lambda x, state: reference.lstm_step(x, *state, w, u, b + d), xs, (h, c))
     torch.testing.assert_close(torch.stack(found), lstm(sequence)[0], rtol=0, atol=1e-12)
-    weights = list(gru.parameters())
-    found = reference.run(lambda x, state: (reference.gru_step(x, *state, *weights),), xs, (h,))
-    torch.testing.assert_close(torch.stack(found), gru(sequence)[0], rtol=0, atol=1e-12)
+    for module, step in ((gru, reference.gru_step), (rnn, reference.rnn_step)):
+        weights = list(module.parameters())
+        found = reference.run(lambda x, state, step=step, w=weights: (step(x, *state, *w),), xs, (h,))
+        torch.testing.assert_close(torch.stack(found), module(sequence)[0], rtol=0, atol=1e-12)
     both = nn.GRU(3, 4, bidirectional=True).double()
     *rightward, w, u, b, d = both.parameters()
     directions = [lambda x, state, p=p: (reference.gru_step(x, *state, *p),) for p in (rightward, (w, u, b, d))]
@@ -75,6 +89,8 @@ def test_layer_normalised_cells_by_hand() -> None:
     torch.testing.assert_close(found, reference.lstm_step(x, h, c, W, U, W.new_zeros(8)))
     halved = reference.normalized_lstm_step(x, h, c, W, U, same, same, lambda a: a / 2)
     torch.testing.assert_close(halved[0] / found[0], torch.tanh(found[1] / 2) / torch.tanh(found[1]))
+    found = reference.normalized_rnn_step(x, h, W[:2], U[:2], same, lambda a: a / 2)
+    torch.testing.assert_close(found, torch.tanh(W[:2] @ x + U[:2] @ h / 2))
     W, U, zeros = W[:6], U[:6], W.new_zeros(6)
     found = reference.normalized_gru_step(x, h, W, U, (same, same), (same, same))
     torch.testing.assert_close(found, reference.gru_step(x, h, W, U, zeros, zeros))

@@ -83,7 +83,7 @@ def test_tied_weights_are_one_tensor(tying: str, order: str, input_feeding: bool
     "score, order, cells, layers, bidirectional",
     ("additive", "general", "none"),
     (("bahdanau", False), ("luong", False), ("luong", True)),
-    (("gru", "lstm"), ("lstm", "gru"), ("gru", "gru")),
+    (("gru", "lstm"), ("lstm", "gru"), ("gru", "gru"), ("rnn", "rnn")),
     ((1, 2), (3, 1), (2, 2)),
     (False, True),
 )
@@ -108,7 +108,7 @@ def test_sizes_of_encoder_and_decoder_are_free(
 
 
 @pytest.mark.parametrize("scheme", ["uniform", "xavier"])
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("cell", ["gru", "lstm", "rnn"])
 @pytest.mark.parametrize("forget_bias", [0.0, 1.0])
 def test_biases_start_at_zero_except_the_forget_gate(scheme: str, cell: str, forget_bias: float) -> None:
     config = model_config(
@@ -137,7 +137,7 @@ def test_the_embedding_of_padding_starts_at_zero(scheme: str, tying: str) -> Non
 
 @pytest.mark.parametrize("scheme", ["uniform", "xavier"])
 @pytest.mark.parametrize("scale", [0.08, 0.5])
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("cell", ["gru", "lstm", "rnn"])
 def test_bounds_of_initial_weights(cell: str, scale: float, scheme: str) -> None:
     """Those of Xavier are of one gate (Glorot & Bengio, 2010, eq. 16); embeddings are uniform."""
     torch.manual_seed(0)
@@ -147,7 +147,7 @@ def test_bounds_of_initial_weights(cell: str, scale: float, scheme: str) -> None
         decoder={"cell": cell, "hidden_size": 40, "num_layers": 2, "order": "bahdanau"},
         initialization={"scheme": scheme, "scale": scale},
     )
-    gates = {"gru": 3, "lstm": 4}[cell]
+    gates = {"gru": 3, "lstm": 4, "rnn": 1}[cell]
     for name, weight in build_model(config, 50, 60).named_parameters():
         if "bias" in name:
             continue
@@ -191,7 +191,7 @@ DEEP: list[dict[str, Any]] = [
 DEEP_MODELS = [
     pytest.param(decoder, cell, id=f"{cell}-{'-'.join(map(str, decoder.values()))}")
     for decoder in DEEP
-    for cell in ("gru", "lstm")
+    for cell in ("gru", "lstm", "rnn")
 ]
 
 

@@ -1,4 +1,4 @@
-"""LSTM and GRU cells with explicit gradients, and layers of them over whole sequences.
+"""LSTM and GRU cells with explicit gradients, and layers of them over whole sequences; the plain cell.
 
 sigmoid' = s - s^2, and tanh(x) = 2 sigmoid(2 x) - 1 (see `nmt.layers.kernels.activation`). Products are in the
 precision of their weights; everything else is in float32 or better. `d_x` is the gradient with respect to x.
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.layers.kernels.activation import tanh_of
+from nmt.layers.kernels.activation import tanh, tanh_of
 from nmt.layers.kernels.stepwise import StepWeight
 
 
@@ -182,6 +182,11 @@ class _GRUStep(torch.autograd.Function):
         d_hidden = _gru_gradients(d_new, hidden, activations, d_gates, d_from_hidden)
         gradients = d_gates, d_from_hidden, d_hidden
         return tuple(gradient.to(dtype) for gradient, dtype in zip(gradients, ctx.dtypes, strict=True))
+
+
+def rnn_step(gates: Tensor, from_hidden: Tensor, hidden: Tensor) -> Tensor:
+    """The fast form of `nmt.models.reference.rnn_step`, without its products: tanh(g + u); arguments as for a GRU."""
+    return tanh(gates + from_hidden)
 
 
 def gru_sequence(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -79,7 +81,9 @@ class DecoderCell(nn.Module, ABC):
     """
 
     output: nn.Module
-    """The readout layer."""
+    """The readout layer, before its activation."""
+    activation: Callable[[Tensor], Tensor]
+    """What makes the readout of the layer's result."""
     feedback_size: int = 0
     """Size of the vector that is fed back; 0 without one."""
     parallel: bool = False
@@ -144,12 +148,30 @@ def maxout(inputs: Tensor) -> Tensor:
     return inputs.view(*inputs.shape[:-1], inputs.size(-1) // 2, 2).amax(dim=-1)
 
 
+def make_readout(
+    section: RecurrentDecoderSection, in_size: int, out_size: int, *, bias: bool
+) -> tuple[nn.Module, Callable[[Tensor], Tensor]]:
+    """What makes the readout: a layer, and what is applied to its result; without a layer, that is all.
+
+    Args:
+        section: The choice, and the size of the state, which comes first where it is read alone.
+        in_size: Size of state, context and perhaps word.
+        out_size: Size of the readout.
+        bias: Whether a layer has a bias.
+    """
+    state = partial(torch.narrow, dim=-1, start=0, length=section.hidden_size)
+    kinds: dict[str, tuple[int, Callable[[Tensor], Tensor]]]
+    kinds = {"plain": (1, tanh), "maxout": (2, maxout), "state": (0, state), "linear": (0, nn.Identity())}
+    units, activation = kinds[section.readout]
+    return StepLinear(in_size, units * out_size, bias) if units else nn.Identity(), activation
+
+
 class BahdanauCell(DecoderCell):
     """Attend with the last state, then update (Bahdanau et al., 2015, section 3.1).
 
     c_i = attend(s_{i-1});  s_i = f(s_{i-1}, [y_{i-1}; c_i]);  readout tanh(W [s_i; c_i; y_{i-1}] + b), or the maxout
-    of t~ = U s_i + C c_i + V y_{i-1} + b, where W = [U C V] (appendix A.2.2 has s_{i-1}, eq. 4 has s_i). The query is
-    s_{i-1} without the residual connection.
+    of t~ = U s_i + C c_i + V y_{i-1} + b, where W = [U C V] (appendix A.2.2 has s_{i-1}, eq. 4 has s_i), or s_i or
+    [s_i; c_i; y_{i-1}] as they are. The query is s_{i-1} without the residual connection.
 
     Args:
         section: See `DecoderCell`.
@@ -162,9 +184,8 @@ class BahdanauCell(DecoderCell):
         self, section: RecurrentDecoderSection, recurrent: RecurrentStack, attention: Attention, readout_size: int
     ) -> None:
         super().__init__(section, recurrent, attention)
-        units, self.activation = (2, maxout) if section.readout == "maxout" else (1, tanh)
         size = recurrent.hidden_size + attention.context_size + recurrent.input_size  # of [s; c; y]
-        self.output = StepLinear(size, units * readout_size)
+        self.output, self.activation = make_readout(section, size, readout_size, bias=True)
 
     def step(
         self, projected: Tensor, memory: Memory, state: RecurrentDecoderState, weights: RecurrentDecoderWeights
@@ -177,16 +198,16 @@ class BahdanauCell(DecoderCell):
         return features, alignment, state._replace(recurrent=recurrent, attention=attention)
 
     def readout(self, features: Tensor, embedded: Tensor, layer: nn.Module) -> Tensor:
-        """tanh(W [s; c; y] + b), or maxout(W [s; c; y] + b)."""
+        """From [s; c; y]; see `make_readout`."""
         return self.activation(layer(torch.cat([features, embedded], dim=-1)))
 
 
 class LuongCell(DecoderCell):
     """Update, then attend with the new state (Luong et al., 2015, section 3).
 
-    h_t = f(h_{t-1}, y_{t-1});  c_t = attend(h_t);  attentional vector tanh(W_c [c_t; h_t]) (eq. 5), which is the
-    readout and, with input feeding (section 3.3), part of the next step's input. It always has the top layer's h_t.
-    Without input feeding, recurrence and readout of all positions are one call each.
+    h_t = f(h_{t-1}, y_{t-1});  c_t = attend(h_t);  attentional vector tanh(W_c [c_t; h_t]) (eq. 5), or [c_t; h_t] as
+    it is, which is the readout and, with input feeding (section 3.3), part of the next step's input. It always has the
+    top layer's h_t. Without input feeding, recurrence and readout of all positions are one call each.
 
     Args:
         section: See `DecoderCell`.
@@ -201,7 +222,8 @@ class LuongCell(DecoderCell):
         super().__init__(section, recurrent, attention)
         self.parallel = not section.input_feeding
         self.feedback_size = readout_size if section.input_feeding else 0
-        self.output = StepLinear(recurrent.hidden_size + attention.context_size, readout_size, bias=False)
+        size = recurrent.hidden_size + attention.context_size  # of [c; h]
+        self.output, self.activation = make_readout(section, size, readout_size, bias=False)
 
     def step(
         self, projected: Tensor, memory: Memory, state: RecurrentDecoderState, weights: RecurrentDecoderWeights
@@ -215,7 +237,7 @@ class LuongCell(DecoderCell):
         state = state._replace(recurrent=recurrent, attention=attention)
         if self.parallel:
             return features, alignment, state
-        readout = tanh(weights.readout(features))
+        readout = self.activation(weights.readout(features))
         return readout, alignment, state._replace(feedback=readout)
 
     def sequence(self, embedded: Tensor, memory: Memory, state: RecurrentDecoderState) -> tuple[Tensor, Tensor]:
@@ -225,5 +247,5 @@ class LuongCell(DecoderCell):
         return torch.cat([context, outputs[-1]], dim=-1), alignment
 
     def readout(self, features: Tensor, embedded: Tensor, layer: nn.Module) -> Tensor:
-        """tanh(W_c [c; h]); with input feeding the step has already computed it."""
-        return tanh(layer(features)) if self.parallel else features
+        """From [c; h], see `make_readout`; with input feeding the step has already computed it."""
+        return self.activation(layer(features)) if self.parallel else features

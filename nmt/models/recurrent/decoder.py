@@ -51,6 +51,14 @@ class InitialState(nn.Module):
         return tuple(split)
 
 
+class CopiedState(nn.Module):
+    """First decoder state: the encoder's last states as they are, layer by layer (Sutskever et al., 2014)."""
+
+    def forward(self, encoded: EncoderOutput) -> RecurrentState:
+        """States [L, B, H]."""
+        return encoded.last_states
+
+
 class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWeights]):
     """Embedding, cell and output layer.
 
@@ -65,7 +73,7 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
     parts: ClassVar[Mapping[str, str]] = {"cell.attention": "attention", "cell.output": "output", "output": "output"}
 
     def __init__(
-        self, embedding: nn.Embedding, cell: DecoderCell, initial: InitialState, output: OutputLayer, dropout: float
+        self, embedding: nn.Embedding, cell: DecoderCell, initial: nn.Module, output: OutputLayer, dropout: float
     ) -> None:
         super().__init__()
         self.embedding, self.cell, self.initial_state, self.output = embedding, cell, initial, output

@@ -1,14 +1,16 @@
 """Recurrent encoder: the fast form of `nmt.models.reference.encode`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.config import RecurrentEncoderSection
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.reversal import reorder
-from nmt.layers.recurrent import Connection, RecurrentStack, single_layer
+from nmt.layers.recurrent import Connection, PlainStack, RecurrentStack, RecurrentState, single_layer
 from nmt.models.base import Encoder, EncoderOutput
 
 
@@ -24,6 +26,7 @@ class RecurrentEncoder(Encoder):
         dropout: Between layers.
         embedding_dropout: On embeddings.
         output_dropout: On the encoder states, but not on the final state.
+        with_last_states: Whether the output has the last states of every layer; somewhat slower.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class RecurrentEncoder(Encoder):
         dropout: float = 0.0,
         embedding_dropout: float = 0.0,
         output_dropout: float = 0.0,
+        with_last_states: bool = False,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -49,6 +53,7 @@ class RecurrentEncoder(Encoder):
             [first, *(Connection(section, size, dropout) for size in sizes[1:])]
         )
         self.output_dropout = Dropout(output_dropout)
+        self.run: Callable[..., tuple[Tensor, RecurrentState]] = _run_packed if with_last_states else _run
 
     def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
         """See `Encoder.forward`."""
@@ -58,28 +63,39 @@ class RecurrentEncoder(Encoder):
         # Position of each token after reversing the sentence without its padding; its own inverse.
         reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions)
         order = (reverse + src.size(1) * torch.arange(len(src), device=src.device).unsqueeze(1)).flatten()
-        outputs = self.embedding(src)  # [B, S, E]
+        outputs, last_states = self.embedding(src), []  # [B, S, E]
         for layer, connection in zip(self.layers, self.connections, strict=True):
             inputs = connection.enter(outputs)
             # Each direction [B, S, H], joined to [B, S, D], and 0 on padding.
-            directions = [_run(layer[0], inputs)]
-            if len(layer) == 2:
-                directions.append(_reorder(_run(layer[1], _reorder(inputs, order)), order))
+            directions, last = zip(*map(partial(self.run, inputs, lengths), layer, (None, order)), strict=False)
             outputs = connection.leave(outputs, torch.cat(directions, dim=-1)) * mask.unsqueeze(2)
-        last = (lengths - 1).view(-1, 1, 1)
+            last_states.append([torch.cat(parts, dim=-1) for parts in zip(*last, strict=True)])  # [1, B, D] each
+        end = (lengths - 1).view(-1, 1, 1)
         forward_size = self.output_size - self.backward_size
         # The last state of the forward direction, and that of the backward direction at the first word.
-        forward_state = outputs[..., :forward_size].take_along_dim(last, dim=1).squeeze(1)
+        forward_state = outputs[..., :forward_size].take_along_dim(end, dim=1).squeeze(1)
         backward_state = outputs[:, 0, forward_size:]
         final_state = torch.cat([forward_state, backward_state], dim=-1)
-        return EncoderOutput(self.output_dropout(outputs), mask, lengths, final_state, backward_state)
+        all_last = tuple(torch.cat(parts) for parts in zip(*last_states, strict=True))  # [L, B, D] each
+        return EncoderOutput(self.output_dropout(outputs), mask, lengths, final_state, backward_state, all_last)
 
 
-def _reorder(sequences: Tensor, order: Tensor) -> Tensor:
-    """Reorder the flattened rows of [B, S, D] by `order` [B * S]."""
-    return reorder(sequences.flatten(0, 1), order).view_as(sequences)
+def _reorder(sequences: Tensor, order: Tensor | None) -> Tensor:
+    """Reorder the flattened rows of [B, S, D] by `order` [B * S]; None leaves them."""
+    return sequences if order is None else reorder(sequences.flatten(0, 1), order).view_as(sequences)
 
 
-def _run(layer: RecurrentStack, inputs: Tensor) -> Tensor:
-    outputs: Tensor = layer(inputs, layer.zero_state(inputs.size(0), inputs))[0][-1]
-    return outputs
+def _run(inputs: Tensor, lengths: Tensor, layer: RecurrentStack, order: Tensor | None) -> tuple[Tensor, RecurrentState]:
+    """The outputs of one direction of a layer, [B, S, H]; no last state, which is that after the padding."""
+    outputs, _ = layer(_reorder(inputs, order), layer.zero_state(inputs.size(0), inputs))
+    return _reorder(outputs[-1], order), ()
+
+
+def _run_packed(
+    inputs: Tensor, lengths: Tensor, layer: PlainStack, order: Tensor | None
+) -> tuple[Tensor, RecurrentState]:
+    """The outputs of one direction of a layer, and its state after the last word of each sentence, [1, B, H] each."""
+    packed = pack_padded_sequence(_reorder(inputs, order), lengths.cpu(), batch_first=True, enforce_sorted=False)
+    outputs, last = layer.rnn(packed)
+    padded, _ = pad_packed_sequence(outputs, batch_first=True, total_length=inputs.size(1))
+    return _reorder(padded, order), last if isinstance(last, tuple) else (last,)

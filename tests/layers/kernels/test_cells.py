@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from nmt.layers.kernels import cells
 from nmt.layers.kernels.activation import tanh
 from nmt.layers.kernels.additive_scores import additive_scores
-from nmt.layers.kernels.cells import cpu_has_bfloat16_lstm, gru_sequence, gru_step, lstm_step, run_lstm
+from nmt.layers.kernels.cells import cpu_has_bfloat16_lstm, gru_sequence, gru_step, lstm_step, rnn_step, run_lstm
 from nmt.layers.kernels.reversal import reorder
 from nmt.layers.kernels.stepwise import StepWeight
 
@@ -37,6 +37,16 @@ def test_a_step_of_a_gru_equals_torchs(rows: int) -> None:
     from_hidden = nn.functional.linear(hidden, cell.weight_hh, cell.bias_hh)
     parts = [read, hidden, *cell.parameters()]
     assert_same_gradients(gru_step(gates, from_hidden, hidden), cell(read, hidden), parts)
+
+
+def test_a_step_of_a_plain_cell_equals_torchs() -> None:
+    torch.manual_seed(0)
+    cell = nn.RNNCell(4, 5).double()
+    read, hidden = draw(3, 4), draw(3, 5)
+    gates = nn.functional.linear(read, cell.weight_ih, cell.bias_ih)
+    from_hidden = nn.functional.linear(hidden, cell.weight_hh, cell.bias_hh)
+    parts = [read, hidden, *cell.parameters()]
+    assert_same_gradients(rnn_step(gates, from_hidden, hidden), cell(read, hidden), parts)
 
 
 @pytest.mark.parametrize(("rows", "length"), [(1, 1), (3, 4), (2, 7)])

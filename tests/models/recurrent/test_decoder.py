@@ -25,7 +25,7 @@ EACH_VARIANT = covering(
     "order, attention, cell, num_layers, initial_state",
     ORDERS,
     [*SCORES, "none", *MECHANISMS],
-    ("gru", "lstm"),
+    ("gru", "lstm", "rnn"),
     (1, 2),
     ("backward", "final", "zeros"),
 )
@@ -69,7 +69,7 @@ def test_each_choice_sees_the_position_before_and_that_of_the_reference_is_teach
 
 @pytest.mark.parametrize("initial_state", ["backward", "final", "zeros"])
 @pytest.mark.parametrize("num_layers", [1, 2])
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("cell", ["gru", "lstm", "rnn"])
 def test_the_first_state_is_computed_from_the_states_of_the_encoder(
     cell: str, num_layers: int, initial_state: str
 ) -> None:
@@ -117,7 +117,7 @@ def test_selecting_repeats_one_row_per_sentence_into_a_beam() -> None:
 
 @pytest.mark.parametrize("depth", [{}, {"residual": True, "layer_norm": "cell", "attend_from": "first"}])
 @pytest.mark.parametrize(("order", "input_feeding"), ORDERS)
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("cell", ["gru", "lstm", "rnn"])
 def test_hypotheses_of_a_sentence_share_its_memory(
     order: str, input_feeding: bool, cell: str, depth: dict[str, Any]
 ) -> None:
@@ -224,7 +224,7 @@ DEPTHS: list[dict[str, Any]] = [
 DEEP_VARIANTS = [
     (Variant(*order, "general", cell, 3, "backward"), depth)
     for order in ORDERS
-    for cell in ("gru", "lstm")
+    for cell in ("gru", "lstm", "rnn")
     for depth in DEPTHS
     if not ("readout" in depth and order[0] == "luong") and not ("context_to" in depth and order == ("luong", False))
 ]
@@ -248,8 +248,38 @@ def test_a_decoder_with_tied_weights_or_fixed_norms_follows_the_equations(
     follows_the_equations(random_model(Variant(order, input_feeding, tying=tying), output_norm=norm))
 
 
+@pytest.mark.parametrize(
+    ("readout", "order", "input_feeding"),
+    [("state", "bahdanau", False), *(("linear", *order) for order in ORDERS)],
+)
+@pytest.mark.parametrize("norm", [None, NORM])
+@pytest.mark.parametrize("initial_state", ["copy", "final"])
+def test_without_a_readout_layer_the_output_layer_reads_state_and_context(
+    readout: str, order: str, input_feeding: bool, norm: float | None, initial_state: str
+) -> None:
+    model = random_model(
+        Variant(order, input_feeding, "additive", initial_state=initial_state), readout=readout, output_norm=norm
+    )
+    # s has 4 units, c has 4 and y has 3.
+    assert model.decoder.output.in_features == {"state": 4, "linear": 8 if order == "luong" else 11}[readout]
+    assert list(model.decoder.cell.output.parameters()) == []
+    follows_the_equations(model)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("num_layers", [1, 2])
+@pytest.mark.parametrize(("order", "cell"), [("bahdanau", "gru"), ("bahdanau", "lstm"), ("luong", "rnn")])
+def test_a_decoder_can_begin_with_the_last_states_of_every_layer(
+    order: str, cell: str, num_layers: int, bidirectional: bool
+) -> None:
+    encoder = {"num_layers": num_layers, "bidirectional": bidirectional, "hidden_size": 2 if bidirectional else 4}
+    model = random_model(Variant(order, cell=cell, num_layers=num_layers, initial_state="copy"), encoder=encoder)
+    assert list(model.decoder.initial_state.parameters()) == []
+    follows_the_equations(model)
+
+
 @pytest.mark.parametrize(("readout", "order"), [("plain", "luong"), ("maxout", "bahdanau")])
 def test_a_deep_encoder_follows_the_equations(order: str, readout: str) -> None:
-    for cell, residual, layer_norm in itertools.product(("gru", "lstm"), (False, True), ("layers", "cell")):
+    for cell, residual, layer_norm in itertools.product(("gru", "lstm", "rnn"), (False, True), ("layers", "cell")):
         encoder = {"cell": cell, "num_layers": 2, "residual": residual, "layer_norm": layer_norm}
         follows_the_equations(random_model(Variant(order, attention="additive"), encoder=encoder, readout=readout))

@@ -15,7 +15,7 @@ from nmt.text.vocabulary import PAD_ID
 VOCABULARY, EMBEDDING, HIDDEN = 11, 3, 4
 SENTENCES = [[5, 6, 7, 8], [9], [10, 4], [], [4, 4, 4, 5]]
 
-KINDS = ("gru", "lstm"), (False, True), (1, 2)
+KINDS = ("gru", "lstm", "rnn"), (False, True), (1, 2)
 OPTIONS = [
     {"residual": residual, "layer_norm": norm} for residual in (False, True) for norm in ("none", "layers", "cell")
 ]
@@ -58,7 +58,7 @@ def test_padding_changes_neither_states_nor_the_final_state(
 @SHAPES
 def test_states_equal_those_of_torchs_packed_layers(cell: str, bidirectional: bool, num_layers: int) -> None:
     encoder = random_encoder(cell, bidirectional, num_layers)
-    reference = {"gru": nn.GRU, "lstm": nn.LSTM}[cell](
+    reference = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}[cell](
         EMBEDDING, HIDDEN, num_layers, batch_first=True, bidirectional=bidirectional
     ).double()
     with torch.no_grad():
