@@ -476,7 +476,11 @@ def test_sections_open_by_keyboard_and_by_address(browser: Browser, tmp_path: Pa
     assert page.evaluate("document.querySelector('#map-part').getBoundingClientRect().top < innerHeight")
     rows = "[...document.querySelectorAll('#measures [data-name]:not([hidden])')]"
     measures = page.evaluate(f"{rows}.map((row) => [...row.cells].map((one) => one.textContent))")
-    assert [name for name, *_ in measures][:5] == ["probability", "loss", "mean loss", "entropy", "agreement"]
+    of_word = ["probability", "loss", "mean loss", "entropy", "largest weight", "positions above 0.1", "agreement"]
+    assert [name for name, *_ in measures][:7] == of_word
+    weights, values = column(page), {name: value for name, value, _ in measures[:7]}
+    assert float(values["largest weight"]) == pytest.approx(max(weights), abs=6e-3)
+    assert int(values["positions above 0.1"]) == sum(weight > 0.1 for weight in weights)
     assert all(re.fullmatch(r"-?[\d.]+", value) and len(meaning) > 10 for _, value, meaning in measures)
 
 
