@@ -80,12 +80,12 @@ def compare(found: Any, expected: dict[str, Tensor]) -> str:
     for (name, right), actual in zip(expected.items(), found, strict=True):
         shape = list(actual.shape) if isinstance(actual, Tensor) else type(actual).__name__
         if shape != list(right.shape):
-            return f"{name} should be {list(right.shape)}, but is {shape}"
+            return f"{name} should have shape {list(right.shape)}, not {shape}"
         difference = (actual - right).abs().nan_to_num(torch.inf)
         place = tuple(map(int, torch.unravel_index(difference.argmax(), right.shape)))
         if difference[place] > TOLERANCE:
             numbers = f"{actual[place]:.3g} in place of {right[place]:.3g}"
-            return f"{name} differs by up to {difference[place]:.2g}, at {list(place)}: {numbers}"
+            return f"{name} off by up to {difference[place]:.2g}, at {list(place)}: {numbers}"
     return ""
 
 
@@ -95,13 +95,8 @@ def describe(error: BaseException, path: Path) -> str:
     return ", ".join([*(f"line {line}" for line in lines[-1:]), f"{type(error).__name__}: {shorten(str(error))}"])
 
 
-def attend(query: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-    """Softmax of dot products (Luong et al., 2015, eq. 7)."""
-    return masked_attend(query, states, len(states))
-
-
-def masked_attend(query: Tensor, states: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    """The same without the words that follow a sentence."""
+def attend(query: Tensor, states: Tensor, length: int | None = None) -> tuple[Tensor, Tensor]:
+    """Softmax of dot products (Luong et al., 2015, eq. 7) of all words, or of the first ones."""
     return weigh((reference.dot(query, h) for h in states[:length]), states)
 
 
@@ -129,7 +124,7 @@ def bahdanau_step(
 
 def use(states: Tensor, length: int, cell: nn.GRUCell) -> tuple[reference.Attend, reference.Step]:
     """Attention to a sentence, and a cell, as the equations of a step call them."""
-    return lambda query: masked_attend(query, states, length), lambda x, state: (cell(x, *state),)
+    return lambda query: attend(query, states, length), lambda x, state: (cell(x, *state),)
 
 
 def local_p(query: Tensor, scores: Tensor, length: int, W_p: Tensor, v_p: Tensor, radius: int) -> tuple[Tensor]:
@@ -191,7 +186,7 @@ def pad(weights: Tensor, states: Tensor) -> Tensor:
 
 EXERCISES: dict[str, tuple[Callable[..., tuple[Tensor, ...]], str, str]] = {
     "attend": (attend, "context, alignment", "B D, B S D"),
-    "masked_attend": (masked_attend, "context, alignment", "B D, B S D, B"),
+    "masked_attend": (attend, "context, alignment", "B D, B S D, B"),
     "additive_scores": (additive_scores, "scores", "B D, B S D, A D, A D, A"),
     "luong_step": (luong_step, "vector, alignment, s", "B E, B D, B D, B S D, B, cell, D 2D"),
     "bahdanau_step": (bahdanau_step, "readout, alignment, s", "B E, B D, B S D, B, cell, R 2D+E, R"),
