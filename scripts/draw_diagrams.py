@@ -84,10 +84,9 @@ class Diagram(NamedTuple):
     """Boxes, and the paths of arrows."""
 
     title: str
-    description: str
     boxes: list[Box]
     arrows: list[str]
-    dashed: list[str]
+    dashed: tuple[str, ...] = ()
 
 
 def connect(start: Box, end: Box, x: float | None = None, lower: float = 0) -> str:
@@ -124,12 +123,7 @@ def draw_bahdanau() -> Diagram:
     column = [attend, context, update, state, read, output]
     arrows = [connect(last, attend), connect(states, attend), connect(word, update), connect(last, update, LEFT)]
     arrows += [connect(word, read, RIGHT, -10), connect(context, read, WIDTH - MARGIN, 10)]
-    description = (
-        "The last state is the query: it and the encoder states give the context. Context, last word and last state "
-        "give the new state. New state, context and last word give the word."
-    )
-    title = "Bahdanau's order: attend, then update"
-    return Diagram(title, description, [*column, last, states, word], chain(column) + arrows, [])
+    return Diagram("Bahdanau's order: attend, then update", [*column, last, states, word], chain(column) + arrows)
 
 
 def draw_luong() -> Diagram:
@@ -145,13 +139,9 @@ def draw_luong() -> Diagram:
     edge = WIDTH - MARGIN
     feeding = f"M{vector.side(edge):g} {vector.y:g}H{edge}V{MARGIN}H{MIDDLE}V{update.top:g}"
     note = Box(RIGHT, 4.6, "note", "", "input feeding")
-    description = (
-        "Last state and last word give the new state, which is the query: it and the encoder states give the context. "
-        "Context and new state give the attentional vector, which gives the word. With input feeding, dashed, the "
-        "vector is an input of the next update."
+    return Diagram(
+        "Luong's order: update, then attend", [*column, last, word, states, note], chain(column) + arrows, (feeding,)
     )
-    title = "Luong's order: update, then attend"
-    return Diagram(title, description, [*column, last, word, states, note], chain(column) + arrows, [feeding])
 
 
 def draw_transformer() -> Diagram:
@@ -170,12 +160,11 @@ def draw_transformer() -> Diagram:
         arrows.append(f"M{MIDDLE} {before.bottom + 8:g}H{LEFT}V{column[-1].y:g}H{column[-1].side(LEFT):g}")
     column.append(Box(MIDDLE, column[-1].row + 0.75, "value", "x", "for the next layer"))
     states = Box(RIGHT, column[5].row, "value", "h_j", "encoder states")
-    description = (
-        "Three sublayers: self-attention to the words so far, attention to the source, feed-forward. Each reads the "
-        "norm of the vectors before it, and its result is added to these vectors."
+    return Diagram(
+        "A decoder layer of a Transformer, with pre-norm",
+        [*column, states],
+        [*chain(column), *arrows, connect(states, column[5])],
     )
-    title = "A decoder layer of a Transformer, with pre-norm"
-    return Diagram(title, description, [*column, states], [*chain(column), *arrows, connect(states, column[5])], [])
 
 
 DIAGRAMS = {
@@ -191,7 +180,6 @@ def render(diagram: Diagram) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" role="img">',
         f"<title>{escape(diagram.title)}</title>",
-        f"<desc>{escape(diagram.description)}</desc>",
         f"<style>{STYLE}</style>",
         f"<defs>{HEAD}</defs>",
         f'<rect class="paper" width="{WIDTH}" height="{height:g}" rx="8"/>',
