@@ -335,10 +335,8 @@ def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial
     lines += [] if report.error_rate is None else [f"alignment error rate {report.error_rate:.3f}"]
     text = "\n".join(lines)
     tables = [] if report.all_heads is None else report.all_heads.tables()
-    if one:
-        _show(report.step_table, text, *tables)
-    else:
-        _show(text, tabulate_lengths(report.by_length), SHARP, *tables)
+    parts = (report.step_table, text) if one else (text, tabulate_lengths(report.by_length))
+    _show(*parts, SHARP, *tables)
 
 
 @command("explain", nmt.explain, imports="nmt.inspection.record")

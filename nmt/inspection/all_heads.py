@@ -100,7 +100,7 @@ class AllHeads:
         for one in self.source:
             means = [f"{getattr(one.statistics, name).mean:.3f}" for name in LABELS]
             rate = "-" if one.error_rate is None else f"{one.error_rate:.3f}"
-            rows.append([_label("source", one.head), *means, rate])
+            rows.append([f"source {one.head}", *means, rate])
         yield Table(header, rows, "lrrrrrr", caption="Attention to the source")
         if self.layer_error_rates:
             rows = [[f"source {layer}", f"{rate:.3f}"] for layer, rate in enumerate(self.layer_error_rates, 1)]
@@ -112,7 +112,7 @@ class AllHeads:
                 weights = head.by_distance
                 far = math.fsum(weight for distance, weight in weights.items() if abs(distance) > NEAR)
                 values = weights[-1], weights[0], weights[1], far, head.first, head.stop, head.end, head.spread
-                rows.append([_label(head.part, head.head), *(f"{value:.2f}" for value in values), head.pattern])
+                rows.append([f"{head.part} {head.head}", *(f"{value:.2f}" for value in values), head.pattern])
             yield Table(header, rows, "lrrrrrrrrl", caption="Self-attention: mean weights")
 
     def as_json(self) -> dict[str, Any]:
@@ -129,14 +129,6 @@ class AllHeads:
                 for one in self.own
             ],
         }
-
-
-def _label(part: str, head: Head) -> str:
-    return f"{part} {_number(head)}"
-
-
-def _number(head: Head) -> str:
-    return f"{head.layer + 1}.{head.number + 1}"
 
 
 def measure_heads(
@@ -216,10 +208,10 @@ def list_heads(
     """
     heads: dict[str, list[tuple[str, str]]] = {}
     for one in summarize_self_attention(sentences):
-        heads.setdefault(one.part, []).append((_number(one.head), one.pattern if patterns else ""))
+        heads.setdefault(one.part, []).append((str(one.head), one.pattern if patterns else ""))
     several, chosen = len(decoder.heads) > 1, decoder.heads[decoder.chosen_heads]
     notes = ["above" if several and head in chosen else "" for head in decoder.heads]
-    return {**heads, "source": list(zip(map(_number, decoder.heads), notes, strict=True))}
+    return {**heads, "source": list(zip(map(str, decoder.heads), notes, strict=True))}
 
 
 def _profile(weights: Tensor, causal: bool) -> Tensor:

@@ -130,6 +130,9 @@ class Head(NamedTuple):
     layer: int
     number: int
 
+    def __str__(self) -> str:
+        return f"{self.layer + 1}.{self.number + 1}"
+
 
 class DecoderOutput(NamedTuple):
     """All positions of known targets.
