@@ -74,7 +74,7 @@ def test_evaluate_on_files(here: Project, cli: Cli) -> None:
     assert_error(cli("evaluate", "--src", "a.src"), "--ref")
     assert_error(cli("evaluate", "--ref", "a.ref"), "--src")
     assert_error(cli("evaluate", "--src", "a.src", "--ref", "a.ref", "--split", "test"), "not both")
-    assert_error(cli("evaluate", "--split", "train"), "test or valid")
+    assert_error(cli("evaluate", "--split", "dev"), "test, valid or train")
     assert_error(cli("evaluate", "--src", "none", "--ref", "a.ref"), "none")
 
 
@@ -417,10 +417,16 @@ def names_of(parameter: Any) -> list[str]:
 
 def test_help_shows_what_stands_for_a_value(cli: Cli) -> None:
     found = cli("evaluate", "--help").out
-    for words in ("--model DIR", "--src FILE", "--beam-size N", "--split test|valid", "--test bootstrap|randomization"):
+    for words in (
+        "--model DIR",
+        "--src FILE",
+        "--beam-size N",
+        "--split test|valid|train",
+        "--test bootstrap|randomization",
+    ):
         assert words in found
     assert re.search(r"References for --src, one per line\. Can be\s+repeated\.", found)
-    assert re.search(r"or valid\. \[default:\s+test\]", found)
+    assert re.search(r"or train\.\s+\[default: test\]", found)
     assert "[1 to 1000]" in found
     assert "--set SECTION.KEY=VALUE" in cli("train", "--help").out
     assert "nmt data [OPTIONS] DIR\n" in cli("data", "--help").out

@@ -65,7 +65,7 @@ def compare(
     budget_minutes: Annotated[float | None, Option()] = None,
     source: Annotated[AnyPaths, options.CORPUS] = (),
     data: options.DataFolder = None,
-    split: options.Split = "test",
+    split: Annotated[str, Option(metavar="test|valid")] = "test",
     jobs: Annotated[int | None, Option("-j", minimum=1)] = None,
     launcher: Annotated[str | None, Option(metavar="COMMAND")] = None,
     output: options.OutputFolder = None,

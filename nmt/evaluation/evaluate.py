@@ -47,7 +47,7 @@ def evaluate(
 
     Args:
         model: Run or model directory; None is the newest finished run under `runs`.
-        split: Split to score: test or valid; None is test.
+        split: Split to score: test, valid or train; None is test.
         data: Data directory; None is the one that the model was trained on.
         src: Source sentences to score instead of a split, one per line.
         ref: References for `src`, one per line.

@@ -12,14 +12,18 @@ import numpy as np
 from nmt.corpus.dataset import read_examples, read_marker
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, read_alignments
-from nmt.evaluation.training_text import is_other_data
+from nmt.evaluation.training_text import is_other_data, read_training_pairs
 from nmt.models.run_records import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
+from nmt.text.processor import TEXT, load_processor
 from nmt.translation.input import read_text
 
 log = logging.getLogger(__name__)
+
+MAX_SEEN = 1000
+"""Sources of training text that are read, evenly spaced."""
 
 
 def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
@@ -41,15 +45,26 @@ def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
 
 
 def read_split(data: Path, split: str) -> list[Example]:
-    """Read the raw sentences of a split of a data directory, and nothing else.
+    """Read the raw sentences of a split of a data directory, and nothing else; of training text, at most `MAX_SEEN`.
 
     Raises:
         DataError: There is no such split.
     """
     read_marker(data)
+    if split == "train":
+        return _read_training(data)
     if not (data / f"{split}.jsonl").is_file():
-        raise DataError(f"{data}: has no {split} split; give files with --src and --ref")
+        raise DataError(f"{data}: has no {split} split; give files with --src and --ref, or --split train")
     return read_examples(data / f"{split}.jsonl")
+
+
+def _read_training(data: Path) -> list[Example]:
+    translations: dict[str, list[str]] = {}
+    for src, tgt in read_training_pairs(data, load_processor(data / TEXT)):
+        translations.setdefault(src, []).append(tgt)
+    sources = list(translations)
+    chosen = (sources[n] for n in evenly_spaced(len(sources), MAX_SEEN))
+    return [Example(src, tuple(dict.fromkeys(translations[src]))) for src in chosen]
 
 
 def evenly_spaced(number: int, most: int) -> list[int]:
@@ -102,8 +117,8 @@ class InputText:
             raise ConfigError("--gold aligns references: give a split, or --src with --ref")
         if links_of not in ("words", "tokens"):
             raise ConfigError(f"--links-of {links_of}: must be words or tokens")
-        if split not in (None, "test", "valid"):
-            raise ConfigError(f"--split {split}: must be test or valid")
+        if split not in (None, "test", "valid", "train"):
+            raise ConfigError(f"--split {split}: must be test, valid or train")
         examples = None
         if sentence is not None:
             examples = [Example(sentence, () if target is None else (target,))]
@@ -143,6 +158,8 @@ class InputText:
         if examples is None:
             directory = self.data or find_data(models[0])
             examples = read_split(directory, self.name)
+            if self.name == "train":
+                log.warning(f"train: {len(examples):,} sentences that a model of this data has learnt from: not a test")
             for saved in models:
                 if is_other_data(saved, directory):
                     log.warning(f"{directory}: differs from the data that the model was trained on")

@@ -21,7 +21,7 @@ class Validator:
     """Scores a model during training: loss, perplexity and, if text can be scored, greedy BLEU and chrF.
 
     Attributes:
-        pairs: Encoded validation pairs, one per reference.
+        pairs: Encoded validation pairs, one per reference; without any, the examples are of training text.
         examples: The same as raw text; without any, BLEU and chrF are skipped.
         rules: Case and tokenisation.
         translator: Greedy translator of the model in training; None skips BLEU and chrF.
@@ -40,6 +40,11 @@ class Validator:
     sample: tuple[str, str, str] | None = None
     signatures: dict[str, str] = field(default_factory=dict)
     attention: list[Alignment] = field(default_factory=list)
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether the text is not that of training, so that its scores can choose a model."""
+        return len(self.pairs) > 0
 
     @property
     def watched(self) -> list[Example]:

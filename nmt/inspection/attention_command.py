@@ -42,7 +42,7 @@ def measure_attention(
         sentence: Sentence to translate; None is the test split.
         model: Run or model directory; None is the newest finished run under `runs`.
         target: What the model is made to say, for one sentence.
-        split: Split to translate: test or valid; None is test.
+        split: Split to translate: test, valid or train; None is test.
         data: Data directory; None is the one that the model was trained on.
         src: Source sentences instead of a split, one per line.
         ref: A reference of each line of `src`.

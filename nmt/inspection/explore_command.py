@@ -46,7 +46,7 @@ def explore(
         sentence: One sentence; None is a file or a split.
         model: Run or model directory; None is the newest finished run under `runs`.
         against: Another model on the page.
-        split: Split of the data directory, test or valid; None is test.
+        split: Split of the data directory: test, valid or train; None is test.
         data: Data directory; None is the one that the model was trained on.
         src: Source sentences, one per line, instead of a split.
         ref: A reference of each line of `src`.

@@ -35,7 +35,7 @@ def report(
     Args:
         model: Run or model directory; None is the newest finished run under `runs`.
         against: Model to compare with.
-        split: Split to score: test or valid; None is test.
+        split: Split to score: test, valid or train; None is test.
         data: Data directory; None is the one that the model was trained on.
         src: Source sentences to score instead of a split.
         ref: References for `src`.

@@ -13,7 +13,9 @@ from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors, when_o
 
 if TYPE_CHECKING:
     from nmt.config import Config, Overrides
+    from nmt.evaluation.validator import Validator
     from nmt.models.run_records import RunOutcome
+    from nmt.training.board import Board
     from nmt.training.distributed import Workers
     from nmt.training.loop import Validated
 
@@ -77,8 +79,8 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     """Train a run from its beginning or its newest checkpoint to its end.
 
     The run directory has `run.json` (state and outcome), `config.yaml`, `environment.json`, `metrics.jsonl`,
-    `learning_curve.png`, `checkpoints`, and `best`: the model directory of the best validation, or of the last update
-    without validation.
+    `learning_curve.png`, `checkpoints`, and `best`: the model directory of the best validation, or without
+    validation of the last one that was due, or of the update at which the run was stopped.
 
     Args:
         config: The whole config; its text settings must be those of the data.
@@ -93,7 +95,6 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     from nmt.models.run_records import BEST, RunOutcome
     from nmt.system.progress import ProgressLog, progress_bar
     from nmt.training import loop, setup
-    from nmt.training.attention_history import add_attention
     from nmt.training.board import FOLDER as BOARD
     from nmt.training.board import Board, check_board
     from nmt.training.directory import RunDirectory
@@ -132,11 +133,12 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
         lines = ProgressLog("update", total, before)
         style = {"bar_format": BAR, "dynamic_ncols": True, "smoothing": 0}
         bars = progress_bar(total=total, initial=before, shown=workers.is_first, **style)
+        losses = []  # of the reports since the last validation
         with interruptions.by_signals(), bars as bar:
             for event in loop.training_events(state, data.train, config, noise):
                 # All processes take part in validation, checkpoints and stops.
                 match event:
-                    case loop.ValidationDue() if validator:
+                    case loop.ValidationDue():
                         event.scores = setup.validate(validator, state)
                     case loop.Updated():
                         asked = workers.agree(event.update, interruptions.due(event.update))
@@ -145,6 +147,8 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
                             directory.save_checkpoint()
                             interruptions.done()
                         if asked == STOP:
+                            if workers.is_first and not (validator.is_unseen or state.last_skipped):
+                                directory.save_model(output / BEST, {}, {})
                             command = command_to_resume(output, data.path)
                             what = f"stopped at update {event.update:,}, nothing is lost; resume with: {command}"
                             raise RunInterrupted(f"{output}: {what}" if workers.is_first else "")
@@ -155,6 +159,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
                 match event:
                     case loop.Reported():
                         board.add_values(metrics.write("train", vars(event)))
+                        losses.append(event.loss)
                         measures = f"loss {event.loss:z.3f}, {event.tokens_per_second:,.0f} tokens/s"
                         bar.set_postfix_str(measures)
                         if bar.disable:
@@ -162,22 +167,24 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
                     case loop.Skipped():
                         board.add_values(metrics.write("skipped", vars(event)))
                         log.warning(f"update {event.update}: skipped, its loss or gradient was not finite")
-                    case loop.Validated() if validator:
+                    case loop.ValidationDue(scores=None):
+                        loss = sum(losses) / len(losses)
+                        log.info(f"epoch {event.epoch}, update {event.update}: training loss {loss:z.2f}")
+                        losses.clear()
+                        _show_sentences(validator, event.update, output, board)
+                        if not state.last_skipped:  # as above
+                            directory.save_model(output / BEST, {}, {})
+                        directory.record("running")
+                        draw_learning_curve(output)
+                    case loop.Validated():
                         board.add_values(metrics.write("valid", {**vars(event), "scores": None, **event.scores}))
                         log.info(_describe_validation(event))
-                        if validator.sample:
-                            source, translation, reference = validator.sample
-                            board.add_sample(event.update, source, translation, reference)
-                            for line in (source, f"-> {translation}", f"== {reference}"):
-                                log.info(f"    {line}")
+                        _show_sentences(validator, event.update, output, board)
                         if event.improved:
                             directory.save_model(output / BEST, event.scores, validator.signatures)
                         directory.record("running")
                         directory.keep_model(event.scores, validator.signatures)
                         draw_learning_curve(output)
-                        if validator.attention:
-                            add_attention(output, event.update, validator.watched, validator.attention)
-                            board.add_attention(event.update, validator.attention)
                     case loop.Updated():
                         bar.update()
                     case loop.Stopped():
@@ -188,10 +195,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
         # All updates are done, or validation has not improved for too long.
         if not state.last_skipped:  # as above
             directory.save_checkpoint()
-        loop.check_learnt(state, output, validated=validator is not None)
-        if validator is None and workers.is_first:
-            directory.save_model(output / BEST, {}, {})
-            draw_learning_curve(output)
+        loop.check_learnt(state, output, validated=validator.is_unseen)
     progress, metric = state.progress, config.train.validation.metric
     best = "" if progress.best is None else f", best {metric} {progress.best:.2f} at update {progress.best_update:,}"
     log.info(f"run directory: {output} ({progress.update:,} updates in {progress.seconds:.0f} s of training{best})")
@@ -202,3 +206,17 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
 def _describe_validation(event: Validated) -> str:
     values = ", ".join(f"{name} {value:{'.2f' if abs(value) < 1e6 else '.3g'}}" for name, value in event.scores.items())
     return f"epoch {event.epoch}, update {event.update}: {values}{' (best)' if event.improved else ''}"
+
+
+def _show_sentences(validator: Validator, update: int, output: Path, board: Board) -> None:
+    """Show one sentence of a validation with its translation, and store the attention of those that are watched."""
+    from nmt.training.attention_history import add_attention
+
+    if validator.sample:
+        source, translation, reference = validator.sample
+        board.add_sample(update, source, translation, reference)
+        for line in (source, f"-> {translation}", f"== {reference}"):
+            log.info(f"    {line}")
+    if validator.attention:
+        add_attention(output, update, validator.watched, validator.attention)
+        board.add_attention(update, validator.attention)

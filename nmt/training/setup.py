@@ -11,6 +11,7 @@ import torch
 from nmt.config import DROPOUT, Config, SamplingSection, differing_keys, load_config
 from nmt.corpus.dataset import DataDirectory, read_examples
 from nmt.corpus.splitting import Example
+from nmt.evaluation.input_text import read_split
 from nmt.evaluation.metrics import ScoringRules
 from nmt.evaluation.validator import Validator
 from nmt.models.build import build_model
@@ -107,30 +108,42 @@ def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) ->
     return model
 
 
-def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple[Config, Validator | None]:
-    """The validator, and the config with a metric that it supports; what validation cannot do is logged."""
+def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple[Config, Validator]:
+    """The validator, and the config with a metric that it supports; what validation cannot do is logged.
+
+    Without validation data it translates a sentence of the training text.
+    """
     rules = ScoringRules.for_text(config.text, config.data.languages[1])
     if len(data.valid) == 0:
         log.warning("no validation split: the last model is kept")
-        return config, None
     tokenizer = {"spacy": ["spacy"], "subword": ["sentencepiece"], "whitespace": []}[config.text.tokenizer]
     if missing := [name for name in (*tokenizer, "sacrebleu") if importlib.util.find_spec(name) is None]:
         metric = config.train.validation.metric
-        if metric != "loss":
+        if metric != "loss" and len(data.valid):
             log.warning(f"{' and '.join(missing)} not installed: the best model is chosen by loss, not {metric}")
         validation = config.train.validation.model_copy(update={"metric": "loss"})
         return _with_train(config, validation=validation), Validator(data.valid, [], rules, None)
-    examples: list[Example] = read_examples(data.path / "valid.jsonl")
-    if sum(len(example.references) for example in examples) != len(data.valid):
-        raise DataError(f"{data.path / 'valid.jsonl'}: does not match the encoded valid split; preprocess again")
+    examples = _read_valid(data) if len(data.valid) else _read_training_sentence(data)
     greedy = config.decode.model_copy(update={"beam_size": 1, "sampling": SamplingSection()})
     translator = Translator(model, data.load_processor(), greedy)
     return config, Validator(data.valid, examples, rules, translator, config.train.watch)
 
 
-def validate(validator: Validator, state: TrainState[Seq2Seq]) -> dict[str, float]:
-    """The scores of a model in training, in all processes; the first one computes them."""
+def _read_valid(data: DataDirectory) -> list[Example]:
+    examples = read_examples(data.path / "valid.jsonl")
+    if sum(len(example.references) for example in examples) != len(data.valid):
+        raise DataError(f"{data.path / 'valid.jsonl'}: does not match the encoded valid split; preprocess again")
+    return examples
+
+
+def _read_training_sentence(data: DataDirectory) -> list[Example]:
+    examples = read_split(data.path, "train")
+    return [examples[len(examples) // 2]]
+
+
+def validate(validator: Validator, state: TrainState[Seq2Seq]) -> dict[str, float] | None:
+    """The scores of a model in training, in all processes; the first one computes them. None of training text."""
     with when_out_of_memory("lower decode.batch_size or the sizes under model"):
         scores = validator.validate(state.result) if state.workers.is_first else None
     shared: dict[str, float] = state.workers.broadcast(scores)
-    return shared
+    return shared if validator.is_unseen else None
