@@ -31,8 +31,8 @@ soak: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SPREAD) -m soak --durations=0
 
 check: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check nmt scripts tests
+	$(BIN)/ruff format --check nmt scripts tests
 	$(BIN)/mypy
 
 clean:
