@@ -54,7 +54,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-configs = typer.Typer(help="Show, check and explain configs.", no_args_is_help=True)
+configs = typer.Typer(help="Show and check configs, and describe their keys to editors.", no_args_is_help=True)
 
 _SECTION = re.compile(r"(?:\A|\n)(?:Args|Yields|Returns|Raises|Note):\n")
 """The start of a section of a docstring; --help shows the text before the first."""
