@@ -349,23 +349,25 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[
         `train`, which is all of an unsplit corpus, and ready-made splits, by name.
 
     Raises:
-        DataError: There is no format with so many files.
+        DataError: There is no format with so many files, or one is missing.
     """
     data = data or DataSection()
     swap = -1 if data.reverse else 1
     paths = [file for path in paths for file in _files(path, data)]
-    if len(paths) == 1:
-        if not paths[0].suffix and not paths[0].exists():
-            raise DataError(f"{paths[0]}: no such file, with or without .{data.src_language} and .{data.tgt_language}")
-        return {"train": TabSeparated(paths[0], data.columns[::swap], data.first_lines, data)}
-    if len(paths) == 3:
-        src, tgt = paths[:2][::swap]
-        return {"train": Export(src, tgt, paths[2], data.first_lines)}
-    if len(paths) not in (2, 4, 6):
+    if len(paths) not in (1, 2, 3, 4, 6):
         raise DataError(
             f"sources: {len(paths)} files given; give 1 (tab-separated text), 2 (source, target), 3 (Tatoeba's "
             "sentences, sentences, links), 4 (source and target of train, then of valid) or 6 (the same and test)"
         )
+    for path in paths:
+        if not path.exists():  # also for a name that no file can have, such as one with a NUL character
+            either = f", with or without .{data.src_language} and .{data.tgt_language}"
+            raise DataError(f"{path}: no such file{'; check the path' if path.suffix or len(paths) > 1 else either}")
+    if len(paths) == 1:
+        return {"train": TabSeparated(paths[0], data.columns[::swap], data.first_lines, data)}
+    if len(paths) == 3:
+        src, tgt = paths[:2][::swap]
+        return {"train": Export(src, tgt, paths[2], data.first_lines)}
     pairs = (paths[first : first + 2][::swap] for first in range(0, len(paths), 2))
     first_lines = {"train": data.first_lines, "valid": None, "test": None}
     return {name: Parallel(src, tgt, first_lines[name]) for name, (src, tgt) in zip(first_lines, pairs, strict=False)}

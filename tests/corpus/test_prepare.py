@@ -368,6 +368,36 @@ def test_a_failure_changes_nothing(first: Path, settings: dict[str, Any], messag
     assert Path("deep").exists() == earlier
 
 
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        (["nowhere.tsv"], "nowhere.tsv: no such file; check the path"),
+        (["nowhere"], "nowhere: no such file, with or without .en and .de"),
+        (["corpus.tsv", "nowhere.de"], "nowhere.de: no such file; check the path"),
+        ([], "data.source: is empty; list files in the config or give them with --source"),
+    ],
+)
+def test_what_is_wrong_with_a_source_is_said_before_the_output_folder(
+    cli: Cli, sources: list[str], message: str
+) -> None:
+    write_table(PAIRS)
+    write_lines("mine.yaml", ["data: {}"])
+    Path("full").mkdir()
+    write_lines("full/notes.txt", ["mine"])
+    before = tree()
+    for output in ("full", "deep/out"):
+        words = [word for source in sources for word in ("--source", source)]
+        outcome = cli("preprocess", "mine.yaml", "--output", output, *words)
+        assert (outcome.code, outcome.out, outcome.err) == (1, "", f"nmt: error: {message}\n")
+    assert tree() == before
+    assert not Path("deep").exists()
+
+
+def test_a_folder_named_data_is_not_that_of_the_bundled_sample(cli: Cli) -> None:
+    few = ("--set", "data.first_lines=200", "--set", "data.split={valid_size: 5, test_size: 5}")
+    assert cli("preprocess", "sample", "--output", "data", *few).code == 0
+
+
 @pytest.mark.parametrize("run_directory", [False, True])
 def test_text_is_reused(first: Path, run_directory: bool) -> None:
     write_table([("I have thirteen apples .", "ich habe 13 ."), *PAIRS[:2]])
