@@ -9,6 +9,7 @@ import io
 import itertools
 import lzma
 import mmap
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -29,6 +30,12 @@ COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"PK\x03\x04", b"\x28\xb5\x2f\
 UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 CSV = ".csv"
 """What the name of a CSV file has, plain or compressed."""
+_WIDE = (
+    ("UTF-32", (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), 1 / 2),
+    ("UTF-16", (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 1 / 4),
+)
+"""Encodings with zero bytes: their byte order marks, and a share of zeros that is exceeded in most lines."""
+_CONTROL = re.compile("[\0-\b\x0e-\x1f]")
 _BREAKS = str.maketrans("\t\n", "  ", "\r")
 BLOCK = 1 << 20  # bytes
 BUFFER = 1 << 16  # bytes
@@ -71,13 +78,13 @@ def read_file_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
         first_lines: Lines to read; None reads all.
 
     Raises:
-        DataError: The file is missing, unreadable, damaged or in another encoding.
+        DataError: The file is unreadable, damaged or in another encoding.
     """
     with _opened(path) as file:
         lines = iter(partial(file.readline, MAX_LINE + 1), b"")
         for number, line in enumerate(itertools.islice(lines, first_lines)):
             if number == 0:
-                _check_encoding(path, line)
+                _check_encoding(path, line, line + file.peek())
             if not line.endswith(b"\n"):
                 line = _end_line(line, file)
             yield line if number else line.removeprefix(BYTE_ORDER_MARK)
@@ -164,20 +171,30 @@ def _end_line(line: bytes, file: BinaryIO) -> bytes:
     return TOO_LONG
 
 
-def _check_encoding(path: Path, line: bytes) -> None:
-    """Reject UTF-16 and UTF-32 (zero bytes or a byte order mark of their own), compressed data, and lone CRs."""
+def _check_encoding(path: Path, line: bytes, start: bytes) -> None:
+    """Reject UTF-16 and UTF-32 (zero bytes or a byte order mark of their own), what is no text, and lone CRs.
+
+    Args:
+        path: The file.
+        line: Its first line.
+        start: The first line and some of what follows.
+    """
     if line.startswith(COMPRESSED):
-        raise DataError(f"{path}: contains compressed data; unpack it, or name it after its compression, such as .gz")
-    if line.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)) or line.count(b"\0") * 2 > len(line):
-        raise DataError(f"{path}: looks like UTF-32; convert it: iconv -f UTF-32 -t UTF-8")
-    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or line.count(b"\0") * 4 > len(line):
-        raise DataError(f"{path}: looks like UTF-16; convert it: iconv -f UTF-16 -t UTF-8")
+        advice = "unpack it, name it after its compression, such as .gz, or save it as .csv if it is a spreadsheet"
+        raise DataError(f"{path}: contains compressed data; {advice}")
+    zeros = line.count(b"\0") / len(line)
+    for name, marks, least in _WIDE:
+        texts = [line.decode(f"{name}-{order}", errors="ignore") for order in ("LE", "BE")]
+        if line.startswith(marks) or (zeros > least and any(not _CONTROL.search(text) for text in texts)):
+            raise DataError(f"{path}: looks like {name}; convert it: iconv -f {name} -t UTF-8")
+    if zeros > 1 / 4 or len(_CONTROL.findall(start.decode("latin-1"))) > 64 + len(start) / 30:
+        raise DataError(f"{path}: is not text; give a file of lines of text, such as source<TAB>target")
     if line.rstrip(b"\r\n").count(b"\r") > 1:
         raise DataError(f"{path}: lines end in a carriage return alone; convert them: tr '\\r' '\\n'")
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[io.BufferedReader]:
     """Open a file for reading bytes; its suffix says how it is compressed.
 
     Raises:
@@ -186,8 +203,6 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     suffix = path.suffix.lower()
     with contextlib.ExitStack() as stack:
         try:
-            if not path.exists():  # also for a name that no file can have, such as one with a NUL character
-                raise DataError(f"{path}: no such file; check the path")
             if suffix == ".zip":
                 unpacked: Any = _open_member(path, stack.enter_context(zipfile.ZipFile(path)))
             else:

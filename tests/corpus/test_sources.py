@@ -5,6 +5,7 @@ import itertools
 import lzma
 import random
 import re
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -380,6 +381,15 @@ UNUSABLE = [  # name, content (None: missing; 0: a folder), message
         for name in ("UTF-16", "UTF-16-LE", "UTF-16-BE", "UTF-32", "UTF-32-BE")
     ),
     ("a.txt", b"\xfe\xff" + "日本\t日本\n".encode("utf-16-be"), "looks like UTF-16"),  # the mark is enough
+    *(
+        ("a.txt", content, "{}: is not text; give a file of lines of text, such as source<TAB>target")
+        for content in (
+            bytes(1000),
+            struct.pack("<4sHH500i", b"\x7fELF", 2, 1, *range(500)),
+            b"\x89PNG\r\n\x1a\n" + random.Random(1).randbytes(5000),
+            b"%PDF-1.7\n" + random.Random(2).randbytes(5000),
+        )
+    ),
     ("a.txt", b"a\tb\r" * MAX_LINE, "{}: lines end in a carriage return alone"),
     ("a.txt", gzip.compress(b"a\tb\n"), "{}: contains compressed data"),
     ("a.gz", gzip.compress(gzip.compress(b"a\tb\n")), "{}: contains compressed data"),
