@@ -5,8 +5,11 @@ Torch is not imported: checking a config takes a fraction of the time that impor
 
 import importlib
 import inspect
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config.sections import Count
@@ -86,16 +89,29 @@ def import_score(path: str) -> type:
         ConfigError: It cannot be imported, or is not a concrete subclass of `nmt.Score`.
     """
     module_name, _, class_name = path.rpartition(".")
+    file = Path(f"{module_name}.py")
+    if class_name == "py":
+        raise ConfigError(f"{path} is a file, not a class; {_name_classes(file)}")
     try:
         score = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be imported ({error})") from None
+        outside = isinstance(error, ModuleNotFoundError) and error.name == module_name and file.is_file()
+        advice = f"; {_name_classes(file)}" if outside else ""
+        raise ConfigError(f"{path} cannot be imported ({error}){advice}") from None
     bases = score.__mro__ if isinstance(score, type) else ()
     if f"{_HOME}.score.Score" not in [f"{base.__module__}.{base.__qualname__}" for base in bases]:
         raise ConfigError(f"{path} is not a subclass of nmt.Score")
     if inspect.isabstract(score):
         raise ConfigError(f"{path} does not implement {' and '.join(sorted(score.__abstractmethods__))}")
     return score  # type: ignore[no-any-return]
+
+
+def _name_classes(file: Path) -> str:
+    """What to type for the scores in a file, which is not run."""
+    text = file.read_text("utf-8", "replace") if file.is_file() else ""
+    classes = re.findall(r"^class (\w+)\(.*\bScore\b", text, re.MULTILINE) or ["CLASS"]
+    scores = " or ".join(f"score={file.stem}.{name}" for name in classes)
+    return f"start the command with PYTHONPATH={shlex.quote(str(file.parent))} and set {scores}"
 
 
 def properties_of(score: type, name: str) -> ScoreProperties:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from nmt.config.description import describe_keys
+from nmt.config.description import KeyDescription, describe_keys
 from nmt.config.sections import Config, Kinds, Section, find_section, kinds_of
 from nmt.config.tree import KeyPath
 from nmt.system.errors import shorten
@@ -75,7 +75,7 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
             message = f"{mark.name(section)} needs a number of {unit['unit']}"
             unknown.add(tuple(above))
         elif item["type"] == "model_type":
-            message = f"should be a section with keys, found {shorten(repr(value))}"
+            message = f"should be a section with keys, found {shorten(repr(value))}{_name_key(path, value, root)}"
         elif item["type"] == "too_short" and value:
             continue  # its items are wrong, which is shown
         elif isinstance(value, dict):
@@ -88,13 +88,21 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
 
 def _name_elsewhere(key: str, root: type[Section]) -> str:
     """`; did you mean ...?` if a key of other sections has this name, otherwise empty."""
-    paths = dict.fromkeys(path for path in _list_keys(root) if path.rpartition(".")[2] == key)
+    paths = dict.fromkeys(one.path for one in _list_keys(root) if one.path.rpartition(".")[2] == key)
     return f"; did you mean {' or '.join(paths)}?" if paths else ""
 
 
+def _name_key(section: KeyPath, value: Any, root: type[Section]) -> str:
+    """`; did you mean ...?` with the keys of a section that take a value: its first if it is text, and who lists it."""
+    keys = [one for one in _list_keys(root) if one.path.startswith(f"{'.'.join(section)}.")]
+    texts = [one for one in keys[:1] if isinstance(value, str) and one.values.startswith("text")]
+    taking = dict.fromkeys(one.path for one in (*texts, *keys) if one in texts or value in one.values.split(", "))
+    return f"; did you mean {' or '.join(shorten(f'{path}={value}') for path in taking)}?" if taking else ""
+
+
 @cache
-def _list_keys(root: type[Section]) -> list[str]:
-    return [one.path for one in describe_keys(root) if one.values]
+def _list_keys(root: type[Section]) -> list[KeyDescription]:
+    return [one for one in describe_keys(root) if one.values]
 
 
 def _section_at(

@@ -265,6 +265,17 @@ WRONG_OVERRIDES = [
     ("train.dropout=0.3", "train.dropout: unknown key; did you mean model.dropout or model.attention.dropout?"),
     ("train.epochs=0", "train.epochs: should be greater than or equal to 1, found 0"),
     ("train=3", "train: should be a section with keys, found 3"),
+    *(
+        (f"{section}={value}", f"{section}: should be a section with keys, found '{value}'; did you mean {meant}?")
+        for section, value, meant in (
+            ("model.attention", "dot", "model.attention.score=dot"),
+            ("model.attention", "none", "model.attention.score=none or model.attention.past.name=none"),
+            ("model.decoder", "luong", "model.decoder.order=luong"),
+            ("train.optimizer", "sgd", "train.optimizer.name=sgd"),
+            ("text", "subword", "text.tokenizer=subword"),
+            ("data", "pairs.tsv", "data.source=pairs.tsv"),
+        )
+    ),
     ("train.epochs=1e3", "train.epochs: should be a valid integer, found 1000.0"),
     ("data.columns=[0, 2]", "data.columns.0: ..."),
     ("train={epochs: abc}", "train.epochs: ..."),
@@ -514,6 +525,46 @@ def test_options_of_a_custom_score_are_checked(tmp_path: Path) -> None:
 def test_a_dotted_path_that_is_not_a_score_is_reported(tmp_path: Path, name: str, message: str) -> None:
     found = only_problem(tmp_path, f"model: {{attention: {{score: {name}}}}}\n")
     assert found.startswith(f"mine.yaml:1: model.attention.score: {name} {message}")
+
+
+DISTANCE = """
+1 / 0  # the file is not run
+class Distance(Score):
+    pass
+class Far(nmt.Score): ...
+class Map: ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (
+            "distance.py",
+            "is a file, not a class; {} PYTHONPATH=. and set score=distance.Distance or score=distance.Far",
+        ),
+        (
+            "./distance.py",
+            "is a file, not a class; {} PYTHONPATH=. and set score=distance.Distance or score=distance.Far",
+        ),
+        ("my scores/near.py", "is a file, not a class; {} PYTHONPATH='my scores' and set score=near.CLASS"),
+        ("nowhere.py", "is a file, not a class; {} PYTHONPATH=. and set score=nowhere.CLASS"),
+        (
+            "distance.Near",
+            "cannot be imported (No module named 'distance'); {} PYTHONPATH=. and set score=distance.Distance or "
+            "score=distance.Far",
+        ),
+    ],
+)
+def test_a_file_in_place_of_a_score_is_answered_with_its_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, score: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "distance.py", DISTANCE)
+    (tmp_path / "my scores").mkdir()
+    write(tmp_path / "my scores/near.py", "import math\n")
+    found = only_problem(tmp_path, "", f"model.attention.score={score}")
+    assert found == f"--set model.attention.score: {score} {message.format('start the command with')}"
 
 
 AWKWARD = ["no", "null", "true", "yes", "~", "1.5", "1e3", "1e-3", "2E5", "0x1F", "017", "1_000", "2018-05-13", "1:30"]
