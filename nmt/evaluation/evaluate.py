@@ -72,6 +72,7 @@ def evaluate(
     from nmt.evaluation.input_text import InputText
     from nmt.evaluation.metrics import PAIRED_TESTS
     from nmt.evaluation.model_evaluation import check_comparable, evaluate_model
+    from nmt.models.run_records import find_run
     from nmt.system.outputs import check_files
     from nmt.translation.input import read_text
 
@@ -84,7 +85,7 @@ def evaluate(
     models, translator = open_translator(as_paths(model), device, search, allowed_classes, overrides=overrides)
     examples, _ = text.of(models)
     systems: dict[str, tuple[list[SavedModel], Translator] | list[str]] = {}
-    for path in as_paths(against):
+    for path in map(find_run, as_paths(against)):
         check_comparable(examples)
         if path.is_dir():
             systems[str(path)] = open_translator([path], device, search, allowed_classes, overrides=overrides)

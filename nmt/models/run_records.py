@@ -123,19 +123,24 @@ def newest_run() -> tuple[Path, int]:
     return max(finished, key=_last_change), len(finished)
 
 
+def find_run(path: Path) -> Path:
+    """The path, or the run of this name under `runs` if there is no such path."""
+    named = RUNS / path.name
+    return named if path == Path(path.name) and not path.exists() and (named / MARKER).is_file() else path
+
+
 def find_model(path: Path | None) -> Path:
     """The model directory of a run or model directory.
 
     Args:
-        path: A run or model directory; None is the newest finished run under `runs`.
+        path: A run or model directory, or the name of a run under `runs`; None is the newest finished one there.
 
     Raises:
         CheckpointError: There is no finished run, or the run has no model.
     """
     from nmt.models.storage import MARKER as MODEL_MARKER
 
-    if path is None:
-        path, _ = newest_run()
+    path = newest_run()[0] if path is None else find_run(path)
     if check_file(path / BEST / MODEL_MARKER, path).is_file():
         return path / BEST
     if (path / MARKER).is_file():

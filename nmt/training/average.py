@@ -89,13 +89,13 @@ def _data_of(model: SavedModel, output: Path) -> Any:
 
 
 def _latest(paths: Sequence[Path], last: int) -> list[Path]:
-    from nmt.models.run_records import MODELS
+    from nmt.models.run_records import MODELS, find_run
 
     if len(paths) != 1:
         raise ConfigError("--last averages models of one run: give one")
     if last < 2:
         raise ConfigError(f"--last {last}: must be at least 2")
-    models = sorted((paths[0] / MODELS).glob("update-*"))
+    models = sorted((find_run(paths[0]) / MODELS).glob("update-*"))
     if len(models) < last:
         advice = "set train.checkpoint.keep_best before training"
         raise CheckpointError(f"{paths[0]}: has kept {len(models)} models, not {last}; {advice}")

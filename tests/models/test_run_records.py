@@ -192,6 +192,24 @@ def test_a_command_says_at_a_terminal_which_model_it_chose(
         assert "runs/second/best" in shown.out + shown.err
 
 
+def test_a_run_is_found_by_its_name(here: Project, cli: Cli) -> None:
+    one = cli("translate", "a b", "--model", here.run).out
+    for name in (here.run.name, f"runs/{here.run.name}"):
+        assert cli("translate", "a b", "--model", name).out == one
+    Path("a.txt").write_text("a b\n", encoding="utf-8")
+    files = ("--src", "a.txt", "--ref", "a.txt", "--no-short-inputs")
+    shutil.copytree(here.run, "runs/second")
+    assert "\nruns/second\t" in cli("evaluate", "--model", here.run.name, "--against", "second", *files).out
+    average = cli("average", here.run.name, "second", "--output", "average")
+    assert average.err == "model directory: average, the average of 2 models\n"
+    start = f"nmt: error: {here.run.name}: "
+    assert cli("average", here.run.name, "--last", 2, "--output", "other").err.startswith(f"{start}has kept ")
+    Path(here.run.name).mkdir()  # what is there comes first
+    assert cli("translate", "a b", "--model", here.run.name).err.startswith(f"{start}is not a model directory")
+    for name in ("nowhere", "..", ".", "runs", "../second"):
+        assert cli("translate", "a b", "--model", name).code == 1
+
+
 def folder(path: Path) -> Path:
     path.mkdir()
     return path
