@@ -293,10 +293,19 @@ def test_a_sentence_that_is_a_file_is_translated_with_a_note(here: Project, cli:
     Path("a b").write_text("c d\n")
     found = cli("translate", "a b")
     assert (found.code, found.out) == (0, "B A\n")
-    note = "a b: translated as a sentence, but is a file too; for that: --input 'a b'\n"
+    note = "a b: taken as a sentence, but is a file too; for that: --input 'a b'\n"
     assert found.err.endswith(note)
     assert cli("translate", *shlex.split(note.rpartition(": ")[2])).out == "D C\n"
     assert "file too" not in cli("translate", "a " * 500).err
+
+
+def test_a_sentence_that_is_a_file_is_measured_with_a_note(here: Project, cli: Cli) -> None:
+    Path("a b").write_text("c d\n")
+    for page in ([], ["--output", "page.html"]):
+        found = cli("attention", "a b", *page)
+        assert found.code == 0
+        assert found.err.startswith("a b: taken as a sentence, but is a file too; for that: --src 'a b'\n")
+    assert cli("attention", "--src", "a b").err == ""
 
 
 @pytest.mark.parametrize("command", ["train", "check"])

@@ -18,7 +18,7 @@ from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.text.processor import TEXT, load_processor
-from nmt.translation.input import read_text
+from nmt.translation.input import read_text, warn_of_file
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +121,7 @@ class InputText:
             raise ConfigError(f"--split {split}: must be test, valid or train")
         examples = None
         if sentence is not None:
+            warn_of_file(sentence, "--src")
             examples = [Example(sentence, () if target is None else (target,))]
         elif src is not None:
             examples = read_files(Path(src), as_paths(ref))

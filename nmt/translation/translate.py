@@ -8,7 +8,7 @@ import itertools
 import logging
 import sys
 import time
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -21,7 +21,7 @@ from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
 from nmt.system.resumable import Origin, open_resumable
 from nmt.system.version import __version__
-from nmt.translation.input import open_input, stream_lines
+from nmt.translation.input import open_input, stream_lines, warn_of_file
 from nmt.translation.loading import load
 from nmt.translation.stream import translate_lines, warn_of_cut
 
@@ -107,9 +107,7 @@ def translate(
     from nmt.translation.formats import choose_format
     from nmt.translation.session import converse
 
-    with suppress(OSError):  # a sentence may be too long for a name
-        if sentence and Path(sentence).is_file():
-            log.warning(f"{sentence}: translated as a sentence, but is a file too; for that: --input '{sentence}'")
+    warn_of_file(sentence or "", "--input")
     read = [] if sentence is not None else [source or Path("/dev/stdin")]
     check_files({"--output": target, "--attention": picture}, [*read, *([] if entries is None else [entries])])
     name, opened = _open_text(sentence, source)
