@@ -55,7 +55,7 @@ class ComparisonResult:
 
 @as_nmt_errors()
 def compare(
-    comparison: Annotated[AnyPath | None, options.COMPARISON] = None,
+    comparison: Annotated[AnyPaths, options.COMPARISON] = (),
     *,
     config: Annotated[AnyPaths, options.CONFIGS] = (),
     variants: Mapping[str, Overrides] | None = None,
@@ -77,7 +77,7 @@ def compare(
     Example: nmt compare --config tatoeba_small --vary model.attention.score=additive,dot,general --budget-minutes 5
 
     Args:
-        comparison: Comparison file, or the name of a shipped one.
+        comparison: Comparison file, or the name of a shipped one; or several configs, as with `config`.
         config: Config to train; repeat it to compare several.
         variants: By name, values in place of the config's: `{"Luong": {"model.decoder.order": "luong"}}`.
         vary: Values to compare, in all combinations: `{"model.attention.score": ["dot", "general"]}`, or
@@ -107,8 +107,10 @@ def compare(
         raise ConfigError(f"--split {split}: must be test or valid")
     if jobs is not None and jobs < 1:
         raise ConfigError(f"--jobs {jobs}: must be at least 1")
+    given = as_names(comparison)
+    file = given[0] if len(given) == 1 else None
     values = {
-        "config": as_names(config),
+        "config": [*(given if file is None else ()), *as_names(config)],
         "settings": as_values(overrides),
         "variants": [{"name": name, "settings": as_values(settings)} for name, settings in (variants or {}).items()],
         "vary": vary if isinstance(vary, Mapping) else parse_varied(vary),
@@ -116,9 +118,9 @@ def compare(
         "budget_minutes": budget_minutes,
         "source": as_names(source),
     }
-    wanted = read_comparison(None if comparison is None else str(comparison), values)
-    name = Path(wanted.config[0] if comparison is None else comparison).stem
-    if comparison is None and wanted.vary:
+    wanted = read_comparison(file, values)
+    name = Path(wanted.config[0] if file is None else file).stem
+    if file is None and wanted.vary:
         name = "-".join([name, *wanted.vary])
     directory = Path("runs", "comparisons", name) if output is None else Path(output)
     trials = {directory / TRIALS / trial.key: trial for trial in make_trials(wanted)}

@@ -85,7 +85,7 @@ TOGETHER = MODEL.replace(".", ". Repeat it for several models with the same voca
 CONFIG = Option("-c", "FILE|NAME", "YAML file, or the name of a shipped config.", kind=str, complete=complete_config)
 CORPUS = Option("-s", "PATH|URL", "Corpus instead of the configs', as for preprocess.", kind=list[str])
 CONFIGS = Option("-c", "FILE|NAME", kind=list[str], complete=complete_config)
-COMPARISON = Argument("", "FILE|NAME", kind=str, complete=complete_comparison)
+COMPARISON = Argument("", "FILE|NAME", kind=list[str], complete=complete_comparison)
 PAGE = Option("-o", "FILE.html", "Write a page to explore instead of measuring.")
 JOINED = "; repeat it for more. Those of the same languages translate together."
 DIRECTIONS = Option("-m", "DIR", MODEL.replace(".", JOINED, 1))

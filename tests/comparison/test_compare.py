@@ -215,6 +215,8 @@ def test_a_budget_decides_the_number_of_updates_once(random_project: Project, tm
     [
         ([], "give a comparison file, the name of a shipped one, or configs with --config"),
         (["nowhere"], "nowhere: no such comparison file"),
+        (["luong", "nowhere"], "cell nowhere: nowhere: no such config file"),
+        (["luong", "sample", "--data", "."], "--data .: the cells differ in data or text settings"),
         (["--config", "sample", "--seeds", "1,x"], "--seeds 1,x: expected whole numbers"),
         (["--config", "sample", "--seeds", "-1"], "seeds.0: should be greater than or equal to 0"),
         (["--config", "sample", "--split", "train"], "--split train: must be test or valid"),
@@ -306,14 +308,16 @@ def test_cells_share_data_whose_settings_follow_its_size(
         "extends: base\ndata: {source: pairs.tsv, src_language: en, tgt_language: de}\n"
         "model: {embedding_size: 8, encoder: {hidden_size: 8}, decoder: {hidden_size: 8}}\n"
     )
-    command = ("compare", "--config", "mine.yaml", "--vary", "model.attention.score=dot,general", "--output", "out")
+    for score in ("dot", "general"):
+        Path(f"{score}.yaml").write_text(f"extends: mine.yaml\nmodel: {{attention: {{score: {score}}}}}\n")
+    command = ("compare", "dot.yaml", "general", "--output", "out")  # as with --config
     command += ("--set", "model.decoder.hidden_size=16", "--set", "train.max_updates=20")
     command += ("--set", "train.optimizer.learning_rate=0.01", "--set", "train.schedule.name=constant")
     assert "pairs.tsv" in cli(*command).err  # there is none yet
     Path("pairs.tsv").write_text("".join("\t".join(row.split("\t")[:2]) + "\n" for row in rows), encoding="utf-8")
     assert cli(*command).code == 0
     table = read_table(Path("out"))
-    assert [row["results"][0]["updates"] for row in table] == [20, 20]
+    assert [(row["name"], row["results"][0]["updates"]) for row in table] == [("dot", 20), ("general", 20)]
     (data,) = Path("out/data").iterdir()
     pieces = read_config(data / "config.yaml").text.subword.vocabulary_size
     for cell in Path("out/cells").iterdir():
