@@ -36,6 +36,7 @@ from nmt.evaluation.training_text import (
     find_training_data,
     read_training_pairs,
 )
+from nmt.models.run_records import describe_stop
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import as_json_text, naming, open_text
@@ -254,7 +255,8 @@ def evaluate_model(
                 file.flush()
     log.info(f"{evaluation.name} on {what}: {len(examples):,} sentences, beam {evaluation.beam_size}")
     log.info(str(seen))
-    for warning in evaluation.warnings:
+    stops = ((model.path, describe_stop(model.path)) for model in models)
+    for warning in (*evaluation.warnings, *(f"{path}: {stop}" for path, stop in stops if stop)):
         log.warning(warning)
     return evaluation
 

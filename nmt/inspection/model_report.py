@@ -20,7 +20,7 @@ from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from nmt.inspection.explorer_data import name_models
 from nmt.inspection.report_blocks import Block, Chapter, HeatMap, Picture, Preformatted, Sentence, mark_words, render
 from nmt.models.card import count, describe_model
-from nmt.models.run_records import find_data, read_value
+from nmt.models.run_records import describe_stop, find_data, read_value
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.tables import Table
@@ -85,7 +85,7 @@ def make_report(
 
 
 def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation, examples: Sequence[Example]) -> list[str]:
-    """Two sentences, what was trained on what and how good it is; and the date of training if it is known."""
+    """Two sentences, what was trained on what and how good it is; whether training stopped; and its date if known."""
     config, described = saved.config, _describe_model(saved)
     source, target = map(language_name, config.data.languages)
     quality = next((words for least, words in QUALITY.items() if evaluation.bleu >= least), "hardly usable")
@@ -97,6 +97,8 @@ def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation, examples: S
         f"{evaluation.sentences:,}{new} sentences ({evaluation.what}) are {quality}: {evaluation.bleu:.1f} of 100 "
         f"BLEU, and {exact:,} are word for word the expected ones."
     )
+    if stop := describe_stop(saved.path):
+        sentences += f" {stop.capitalize()}."
     return [sentences, *([f"Trained on {described['date']}."] if "date" in described else [])]
 
 

@@ -149,6 +149,16 @@ def find_model(path: Path | None) -> Path:
     return path
 
 
+def describe_stop(model: Path) -> str | None:
+    """How far the training of a model has come; None if it is finished, or the model's folder is not in a run's."""
+    from nmt.models.card import count
+
+    if read_state(model.parent) in (None, "finished"):
+        return None
+    updates, planned = (count(read_value(model.parent, name)) for name in ("updates", "total_updates"))
+    return f"its training has not finished: update {updates} of {planned}"
+
+
 def read_state(run: Path) -> str | None:
     """The last recorded state of a run; None if there is no run."""
     state = read_value(run, "state")

@@ -90,6 +90,13 @@ def test_two_sentences_and_the_date_are_on_top(here: Project, cli: Cli) -> None:
         "Trained on 2024-02-29.",
     ]
     assert html == nmt.report(run, output="again.html").read_text(encoding="utf-8")
+    stop = {"state": "stopped", "updates": 1234, "total_updates": 5000}
+    (run / "run.json").write_text(json.dumps({**state, **stop}), encoding="utf-8")
+    html = nmt.report(run, output="report.html").read_text(encoding="utf-8")
+    assert "word for word the expected ones. Its training has not finished: update 1,234 of 5,000.</p>" in html
+    note = "runs/short/best: its training has not finished: update 1,234 of 5,000\n"
+    assert note in cli("evaluate", "--model", run, "--no-short-inputs").err
+    assert note not in cli("evaluate", "--model", here.run, "--against", run, "--no-short-inputs").err
 
 
 @pytest.mark.parametrize("time", [None, "yesterday", 7, ["2024-02-29"]])
