@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
-from nmt.system.files import AnyPath, AnyPaths, as_names, check_file, real_path, write_json, write_text
+from nmt.system.files import AnyPaths, as_names, check_file, real_path, write_json, write_text
 from nmt.system.options import Option
 
 if TYPE_CHECKING:
