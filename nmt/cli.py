@@ -462,6 +462,8 @@ def _run_app() -> int | None:
             _name_settings(error)
         elif "unexpected extra argument" in str(getattr(error, "message", "")):
             _ask_for_model_option(error)
+        elif getattr(error, "message", None) == "":  # an option or argument is missing
+            _show_example(error)
         if isinstance(error, nmt.NmtError):
             error.args = tuple(_ARGUMENT.sub(_as_option, line) for line in error.args)
         raise
@@ -514,6 +516,10 @@ def _ask_for_model_option(error: Any) -> None:
     no_arguments = all(parameter.opts[0].startswith("-") for parameter in parameters)
     if (folder or no_arguments) and any("--model" in parameter.opts for parameter in parameters):
         error.message += f"; for a model: --model {shlex.quote(str(folder)) if folder else 'DIR'}"
+
+
+def _show_example(error: Any) -> None:
+    error.message = "".join(re.findall(r"Example: .*", error.ctx.command.help))
 
 
 def main() -> None:

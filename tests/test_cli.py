@@ -299,6 +299,19 @@ def test_a_sentence_that_is_a_file_is_translated_with_a_note(here: Project, cli:
     assert "file too" not in cli("translate", "a " * 500).err
 
 
+@pytest.mark.parametrize(
+    ("command", "missing", "example"),
+    [
+        ("report", "option '--output' / '-o'", "nmt report --model runs/luong --against runs/bahdanau --output report"),
+        ("data", "argument 'DIR'", "nmt data data/prepared/tatoeba_small"),
+    ],
+)
+def test_what_is_missing_is_answered_with_an_example(cli: Cli, command: str, missing: str, example: str) -> None:
+    found = cli(command)
+    assert found.code == 2
+    assert f"Error: Missing {missing}. Example: {example}" in found.err
+
+
 def test_a_sentence_that_is_a_file_is_measured_with_a_note(here: Project, cli: Cli) -> None:
     Path("a b").write_text("c d\n")
     for page in ([], ["--output", "page.html"]):

@@ -18,7 +18,8 @@ from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.text.processor import TEXT, load_processor
-from nmt.translation.input import read_text, warn_of_file
+from nmt.translation.input import read_text
+from nmt.translation.translate import warn_of_file
 
 log = logging.getLogger(__name__)
 

@@ -1,17 +1,12 @@
 """Lines of text from a file, a pipe or a terminal, as soon as they are there."""
 
 import codecs
-import contextlib
-import logging
-import shlex
 from collections.abc import Callable, Iterator
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 
 from nmt.system.errors import DataError
 from nmt.system.limits import MAX_LINE, OVERLONG
-
-log = logging.getLogger(__name__)
 
 CHUNK = 1 << 16
 
@@ -96,14 +91,6 @@ def open_input(path: Path) -> BufferedReader:
         return path.open("rb")
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-
-
-def warn_of_file(sentence: str, option: str) -> None:
-    """Say that a sentence is also the name of a file, and which option reads it."""
-    with contextlib.suppress(OSError):  # a sentence may be too long for a name
-        if sentence and Path(sentence).is_file():
-            reading = f"{option} {shlex.quote(sentence)}"
-            log.warning(f"{sentence}: taken as a sentence, but is a file too; for that: {reading}")
 
 
 def read_text(path: Path) -> list[str]:

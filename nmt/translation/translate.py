@@ -8,7 +8,7 @@ import itertools
 import logging
 import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -21,7 +21,7 @@ from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
 from nmt.system.resumable import Origin, open_resumable
 from nmt.system.version import __version__
-from nmt.translation.input import open_input, stream_lines, warn_of_file
+from nmt.translation.input import open_input, stream_lines
 from nmt.translation.loading import load
 from nmt.translation.stream import translate_lines, warn_of_cut
 
@@ -151,6 +151,13 @@ def translate(
                     text = translate_lines(translator, batch, shape, n_best=n_best, first=number)
                     print(text, end="", file=file, flush=True)
                     number += len(batch)
+
+
+def warn_of_file(sentence: str, option: str) -> None:
+    """Say that a sentence is also the name of a file, and which option reads it."""
+    with suppress(OSError):  # a sentence may be too long for a name
+        if sentence and Path(sentence).is_file():
+            log.warning(f"{sentence}: taken as a sentence, but is a file too; for that: {option} '{sentence}'")
 
 
 def _open_text(sentence: str | None, path: Path | None) -> tuple[str, AbstractContextManager[io.BufferedIOBase]]:
