@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_model as save_weights
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -72,7 +72,7 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, meta
     with atomic_directory(directory) as temporary:
         copy_text_files(text, temporary / TEXT)
         try:
-            save_weights(model, str(temporary / WEIGHTS))
+            save_file(_weights_of(model), str(temporary / WEIGHTS))
         except SafetensorError as error:
             raise OSError(str(error)) from None
         set_default_permissions(temporary / WEIGHTS)
@@ -104,6 +104,14 @@ def _without_paths(config: Config) -> Config:
         "train": config.train.model_copy(update={"init_from": cut(config.train.init_from)}),
     }
     return config.model_copy(update=sections)
+
+
+def _weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Weights by name, tied ones once; recurrent layers on a GPU keep theirs as parts of one piece of memory."""
+    names: dict[Tensor, str] = {}
+    for name, tensor in sorted(model.state_dict(keep_vars=True).items()):
+        names.setdefault(tensor, name)
+    return {name: tensor.detach().cpu().contiguous() for tensor, name in names.items()}
 
 
 def load_model(

@@ -1,6 +1,7 @@
 """Search for translations: one loop, in which greedy search, beam search and sampling are strategies."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
@@ -19,8 +20,8 @@ from nmt.text.vocabulary import BOS_ID, EOS_ID
 
 State = TypeVar("State")
 
-STEPS_PER_WAIT = 4
-"""Steps between two checks for finished hypotheses on an accelerator, which synchronise; a CPU checks every step."""
+STEPS_PER_WAIT = defaultdict(lambda: 4, cpu=1)
+"""Steps between two checks for finished hypotheses, by type of device; on an accelerator they synchronise."""
 FULL = 0.75
 """Finished sentences are removed from a batch once no more than this share of it is unfinished."""
 
@@ -167,7 +168,7 @@ def search_steps(
         # From the grid back to rows: [B, N] -> [R'], without ended hypotheses and finished sentences.
         rows = parents if slots is None else parents.index_select(0, slots)
         state = stepper.select(state, rows, layout, remaining)
-        words, totals = choice.words.flatten(), choice.totals.flatten()
+        words, totals = choice.words.flatten(), choice.totals.masked_fill(~alive, -torch.inf).flatten()
         if slots is not None:
             words, totals = words.index_select(0, slots), totals.index_select(0, slots)
             received = received if received is None else received.index_select(0, slots)
@@ -208,13 +209,13 @@ def _score_ended(
 def _continue(alive: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None, Layout]:
     """Choose the rows of the next step, given which hypotheses continue, [B, N].
 
-    On an accelerator this happens only every few steps; in between, all rows continue, including ended ones.
+    On an accelerator this happens only every few steps; in between, all rows continue, those that ended at -inf.
 
     Returns:
         The sentences that remain, None for all; the beam slots that become rows, None for all; their layout.
     """
     device = alive.device
-    if device.type != "cpu" and steps % STEPS_PER_WAIT:
+    if steps % STEPS_PER_WAIT[device.type]:
         return None, None, Layout(*alive.shape)
     alive = to_host(alive)
     slots = alive.flatten().nonzero().squeeze(1)

@@ -137,7 +137,7 @@ def test_faults_losses_and_attention_are_measured(here: Project, cli: Cli) -> No
     assert found["diagnosis"]["sentences"] == found["sentences"]
     assert found["teacher_forced"]["perplexity"] == pytest.approx(math.exp(found["teacher_forced"]["loss"]))
     assert 0 <= found["free_running"]["accuracy"] <= 1
-    assert found["free_running"]["loss"] >= found["teacher_forced"]["loss"]
+    assert found["free_running"]["loss"] >= found["teacher_forced"]["loss"] - 1e-6
     logged = [json.loads(line) for line in (here.run / "metrics.jsonl").read_text().splitlines()]
     best = json.loads((here.run / "run.json").read_text())["best_update"]
     (valid,) = [each for each in logged if each["kind"] == "valid" and each["update"] == best]

@@ -115,7 +115,7 @@ def test_the_layer_of_a_transformer_is_named(explain: Callable[..., str], run: P
     sizes = f"hidden_size: 4, num_layers: 3, num_heads: {heads}, feed_forward_size: 4"
     lines = explain(f"model.decoder={{kind: transformer, {sizes}}}").splitlines()
     assert lines[5] == f"  Attention of layer 2 of 3 ({named}), which stands for the whole"
-    translator = nmt.load(run)
+    translator = nmt.load(run, device="cpu")
     model, ids = translator.model, translator.processor.src_vocabulary.encode(["a", "b", "c", "d"])
     encoded = model.encode(torch.tensor([[*ids, EOS_ID]]), torch.tensor([5]))
     alignments = model.decoder(torch.tensor([[BOS_ID]]), encoded).alignments[0, 0]  # [layers * heads, S]

@@ -172,7 +172,7 @@ def assert_few_waits(
     searching.search(stepper, batch.src.to(META), batch.src_lengths, settings)
     last = ["what ended", "what ended", *(["alignments of what ended"] if with_alignment else [])]
     assert waits == ["state of the search"] * WAITS + last
-    assert step.call_count == WAITS * searching.STEPS_PER_WAIT
+    assert step.call_count == WAITS * searching.STEPS_PER_WAIT[META.type]
 
 
 @covering("order, attention, cell", ORDERS, ATTENTIONS, CELLS)

@@ -105,6 +105,23 @@ def test_saving_leaves_the_model_as_it_is(saved: Path, tmp_path: Path) -> None:
     assert torch.equal(logits_of(load_model(tmp_path / "again").model), logits_of(model))
 
 
+@pytest.mark.parametrize("tying", ["none", "target", "all"])
+def test_weights_that_are_parts_of_one_piece_of_memory_are_stored(tying: str, tmp_path: Path) -> None:
+    """cuDNN keeps the weights of a recurrent layer so."""
+    config = make_config(tying, cell="gru", hidden_size=3)
+    model = make_model(config)
+    expected = {name: weights.clone() for name, weights in model.state_dict().items()}
+    for layer in (module for module in model.modules() if isinstance(module, torch.nn.RNNBase)):
+        parts = list(layer.parameters())
+        whole = torch.cat([part.detach().flatten() for part in parts])
+        for part, piece in zip(parts, whole.split([part.numel() for part in parts]), strict=True):
+            part.data = piece.view(part.shape)
+    save_model(tmp_path / "model", config, model, make_text(tmp_path / "text"), METADATA)
+    stored = load_model(tmp_path / "model").model.state_dict()
+    assert stored.keys() == expected.keys()
+    assert all(torch.equal(stored[name], weights) for name, weights in expected.items())
+
+
 def test_nothing_in_a_model_directory_is_a_pickle(saved: Path) -> None:
     files = sorted(path for path in saved.rglob("*") if path.is_file())
     assert {path.suffix for path in files} == {".json", ".md", ".yaml", ".safetensors"}

@@ -11,6 +11,7 @@ from small_models import MECHANISMS, ORDERS, Variant, random_model
 from nmt.config import DecodeSection, SamplingSection
 from nmt.config.attention_scores import SCORES
 from nmt.models.seq2seq import Seq2Seq
+from nmt.search import search as searching
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
 from nmt.text.vocabulary import EOS_ID
@@ -55,6 +56,47 @@ def differences(model: Seq2Seq, options: DecodeSection) -> list[tuple[Hypothesis
         for expected, found in zip(first, other, strict=False)  # only the first hundred are translated alone
         if expected.ids != found.ids
     ]
+
+
+@pytest.mark.parametrize("with_alignment", [False, True])
+@pytest.mark.parametrize("mechanism", ["general", "coverage"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        SEARCHES["greedy"],
+        SEARCHES["beam"],
+        DecodeSection(beam_size=4, length_penalty=1.0, coverage_penalty=0.5, min_length=3),
+        DecodeSection(beam_size=3, length_norm="average", no_repeat_ngram_size=2),
+    ],
+)
+def test_an_accelerator_that_waits_every_few_steps_finds_the_same(
+    options: DecodeSection, mechanism: str, with_alignment: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In between, hypotheses that have ended stay in the batch; they must neither go on nor end once more."""
+    model = make_model(mechanism, ORDERS[1], torch.float64, 0.8)
+
+    def find() -> list[list[Hypothesis]]:
+        searcher = Searcher([model], options.model_copy(update={"batch_size": 16, "max_length": 30}))
+        return searcher.search(make_sources(80), n_best=3, with_alignment=with_alignment)
+
+    expected = find()
+    monkeypatch.setitem(searching.STEPS_PER_WAIT, "cpu", 4)
+    found = find()
+    assert len({len(best.ids) for best, *_ in expected}) > 5  # they end at various steps
+    assert [[each.ids for each in each_source] for each_source in found] == [
+        [each.ids for each in each_source] for each_source in expected
+    ]
+    scores = [[each.score for each_source in those for each in each_source] for those in (found, expected)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-9)
+
+
+def test_samples_end_once_where_the_search_waits_every_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are others, as hypotheses that have ended draw random numbers too."""
+    monkeypatch.setitem(searching.STEPS_PER_WAIT, "cpu", 4)
+    searcher = Searcher([make_model("general", ORDERS[1], torch.float64, 0.8)], SEARCHES["sampling"])
+    found = [each for those in searcher.search(make_sources(80), n_best=3) for each in those]
+    assert len({len(each.ids) for each in found}) > 5
+    assert not any(EOS_ID in each.ids for each in found)
 
 
 def pairwise(*names: str) -> pytest.MarkDecorator:
