@@ -253,6 +253,10 @@ class AugmentSection(Section):
     """Other digits, where both sides have the same numbers."""
     names: Share = key(0.0, unit="share")
     """A made-up word for a capitalised one that both sides have."""
+    joined: Share = key(0.0, unit="share")
+    """The pair and others after it, chosen at random, as one long pair."""
+    joined_words: Positions = key(100, unit="words")
+    """Maximum words (separated by spaces) on either side of a long pair; lengths spread evenly up to it."""
 
 
 class DataSection(Section):

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -85,6 +85,23 @@ def _with_other_name(pair: Pair, chance: random.Random) -> Pair:
     return Pair(src, tgt)
 
 
+def _joined(others: Sequence[Pair], longest: int, pair: Pair, chance: random.Random) -> Pair:
+    """The pair and others, up to a length that is drawn evenly; the pair itself if no other fits."""
+    words, parts = _count_words(pair), [pair]
+    limit = chance.randint(min(words, longest), longest)
+    for other in chance.sample(others, min(longest, len(others))):  # they have at least a word each
+        words += _count_words(other)
+        if words > limit or other == pair:
+            break
+        parts.append(other)
+    return Pair(*map(" ".join, zip(*parts, strict=True)))
+
+
+def _count_words(pair: Pair) -> int:
+    """Words of the longer side, as one language may be written without spaces."""
+    return max(len(text.split()) for text in pair)
+
+
 FORMS: dict[str, Callable[[Pair, random.Random], Pair]] = {
     "no_final_stop": _without_final_stops,
     "all_caps": lambda pair, chance: Pair(pair.src.upper(), pair.tgt.upper()),
@@ -93,28 +110,32 @@ FORMS: dict[str, Callable[[Pair, random.Random], Pair]] = {
     "numbers": _with_other_numbers,
     "names": _with_other_name,
 }
-"""The forms that a copy of a training pair can have; a pair that cannot have a form is returned as it is."""
+"""The forms of a copy that need no other pair; a pair that cannot have a form is returned as it is."""
 
 
-def make_copies(pairs: Iterable[Pair], shares: Mapping[str, float], seed: int) -> list[tuple[str, Pair]]:
+def make_copies(
+    pairs: Sequence[Pair], shares: Mapping[str, float], seed: int, longest: int = 100
+) -> list[tuple[str, Pair]]:
     """Copies of pairs in other forms.
 
-    Which pairs are copied, and how, depends on each pair and the seed alone.
+    Which pairs are copied, and how, depends on each pair and the seed alone, except for what is joined to a pair.
 
     Args:
         pairs: Training pairs.
         shares: By name of a form, the share of the pairs that are copied if they can have it.
         seed: Which pairs.
+        longest: Maximum words of joined pairs.
 
     Returns:
         Name of the form and copy, in the order of the pairs and then of the forms.
     """
+    forms = FORMS | {"joined": partial(_joined, pairs, longest)}
     copies = []
     for pair in pairs:
         for name, share in shares.items():
             drawn = draw(name, seed, *pair)
             if int.from_bytes(drawn) < share * 2**64:
-                copy = FORMS[name](pair, random.Random(drawn))
+                copy = forms[name](pair, random.Random(drawn))
                 if copy != pair:
                     copies.append((name, copy))
     return copies
@@ -124,7 +145,7 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
     """Add the copies that `data.augment` asks for to a store.
 
     Only training pairs are copied, and copies that share a sentence with valid or test are dropped: other numbers or
-    names can turn one sentence into another.
+    names can turn one sentence into another. Pairs are joined with others of the same block.
 
     Args:
         data: The forms, the share of the pairs to copy in each, and the seed.
@@ -134,14 +155,15 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
     Returns:
         The rows of the copies to use, and their number by form.
     """
-    shares = {name: share for name, share in data.augment.model_dump().items() if share}
+    shares = {name: share for name, share in data.augment.model_dump(exclude={"joined_words"}).items() if share}
     if not shares:
         return np.empty(0, dtype=np.int64), {}
     before, forms = len(store), []
     src, tgt = store.lines("src"), store.lines("tgt")
     blocks = ((src.raw(piece), tgt.raw(piece)) for piece in in_chunks(splits.train))
     with progress_bar(desc="copying", unit=" copies", leave=False) as bar:
-        for block, numbers in map_chunks(partial(_copy_block, shares, data.split.seed), blocks, data.workers):
+        copy_block = partial(_copy_block, shares, data.split.seed, data.augment.joined_words)
+        for block, numbers in map_chunks(copy_block, blocks, data.workers):
             store.append(block)
             forms.append(numbers)
             bar.update(len(numbers))
@@ -150,8 +172,10 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
     return rows, dict(zip(shares, counts.tolist(), strict=True))
 
 
-def _copy_block(shares: Mapping[str, float], seed: int, texts: tuple[bytes, bytes]) -> tuple[Block, NDArray[np.uint8]]:
+def _copy_block(
+    shares: Mapping[str, float], seed: int, longest: int, texts: tuple[bytes, bytes]
+) -> tuple[Block, NDArray[np.uint8]]:
     """Copies of a block of pairs, and for each copy the place of its form in `shares`: the work of one process."""
-    copies = make_copies(map(Pair, *map(decode_lines, texts)), shares, seed)
+    copies = make_copies([*map(Pair, *map(decode_lines, texts))], shares, seed, longest)
     forms = [list(shares).index(form) for form, _ in copies]
     return Block.encode([pair for _, pair in copies], seed), np.array(forms, dtype=np.uint8)

@@ -11,7 +11,7 @@ from nmt.evaluation.metrics import UNSPACED, ScoringRules
 from nmt.translation.stream import translate_texts
 from nmt.translation.translator import Translator
 
-LENGTHS = ((20, 30), (30, 50), (50, 100))
+LENGTHS = ((5, 10), (10, 20), (20, 30), (30, 50), (50, 100))
 """Fewest and most words of the sources, separated by spaces."""
 MOST = 200
 """Inputs of one range of lengths."""
@@ -60,7 +60,7 @@ def _concatenate(parts: Sequence[Example]) -> Example:
 def measure_long_inputs(
     translator: Translator, examples: Sequence[Example], rules: ScoringRules
 ) -> tuple[list[LengthScore], list[LengthAttention]]:
-    """BLEU and attention of joined test pairs of 20 to 30, 30 to 50 and 50 to 100 source words.
+    """BLEU and attention of joined test pairs of 5 to 10 source words, 10 to 20 and so on up to 100.
 
     Languages without spaces between words have none.
 

@@ -100,7 +100,41 @@ def test_pairs_are_chosen_by_text_and_seed() -> None:
     assert make_copies(pairs, dict.fromkeys(shares, 0.0), 1) == []
 
 
+def join(lengths: list[tuple[int, int]], longest: int) -> list[list[int]]:
+    """Join numbered pairs of so many words on each side: the numbers of the pairs in each copy."""
+    pairs = [Pair(" ".join([f"{n}"] * src), " ".join([f"-{n}"] * tgt)) for n, (src, tgt) in enumerate(lengths)]
+    copies = make_copies(pairs, {"joined": 1.0}, 1, longest)
+    assert {name for name, _ in copies} <= {"joined"}
+    joined = []
+    for _, (src, tgt) in copies:
+        numbers = [int(number) for number in dict.fromkeys(src.split())]
+        for side, text in enumerate((src, tgt)):
+            assert text == " ".join(pairs[number][side] for number in numbers)
+        joined.append(numbers)
+    return joined
+
+
+def test_pairs_are_joined_with_others_to_lengths_up_to_the_maximum() -> None:
+    lengths = [(1 + n % 7, 1 + n % 5) for n in range(5000)]
+    joined = join(lengths, 50)
+    assert len(joined) > 4500
+    assert [numbers[0] for numbers in joined] == sorted({numbers[0] for numbers in joined})
+    assert all(len(numbers) > 1 for numbers in joined)
+    words = [sum(max(lengths[number]) for number in numbers) for numbers in joined]
+    assert max(words) == 50
+    for low in (10, 20, 30, 40):  # evenly spread: a fifth each, and the last a little less, as pairs are not cut
+        assert 0.16 < sum(low <= number < low + 10 for number in words) / len(words) < 0.25
+    assert len({number for numbers in joined for number in numbers[1:]}) > 4500
+
+
+def test_long_pairs_are_not_joined_and_one_language_may_have_no_spaces() -> None:
+    assert join([(5, 1), (1, 5), (9, 1)], 5) == []
+    assert all(len(numbers) <= 5 for numbers in join([(1, 2)] * 5000, 10))
+
+
 def test_every_form_has_a_key() -> None:
-    assert list(AugmentSection().model_dump()) == list(FORMS)
-    assert set(AugmentSection().model_dump().values()) == {0.0}
+    keys = AugmentSection().model_dump()
+    assert keys.pop("joined_words") == 100
+    assert list(keys) == [*FORMS, "joined"]
+    assert set(keys.values()) == {0.0}
     assert all(len(name) <= 16 for name in FORMS)  # of a random draw

@@ -21,7 +21,7 @@ from nmt.text.tokenizers import SubwordTokenizer, WordTokenizer
 from nmt.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 Pairs = list[tuple[str, str]]
-ALL = dict.fromkeys(FORMS, 1.0)
+ALL = dict.fromkeys([*FORMS, "joined"], 1.0)
 
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 PAIRS: Pairs = [(f"I have {word} .", f"ich habe {word.upper()} .") for word in NUMBERS]
@@ -526,6 +526,20 @@ def test_copies_come_after_the_training_pairs_and_are_counted() -> None:
     assert read_marker(Path("plain")).copies == 0
     pairs = [read_training_pairs(Path(name), open_data(Path(name)).load_processor()) for name in ("plain", "more")]
     assert pairs[0] == pairs[1]  # and so the same short inputs
+
+
+def test_only_training_pairs_are_joined() -> None:
+    augment("plain", {})
+    report = augment("long", {"joined": 1.0, "joined_words": 30})
+    plain = training_pairs("plain")
+    copies = training_pairs("long")[45:]
+    assert 25 < len(copies) == report["augmented"]["joined"] <= 45  # a pair of 7 words has no copy of under 14
+    for copy in copies:
+        src, tgt = ([f"{sentence}." for sentence in side.removesuffix(".").split(". ")] for side in copy)
+        assert 2 <= len(src) <= 4
+        assert {*zip(src, tgt, strict=True)} <= set(plain)
+    for name in ("valid.jsonl", "test.jsonl"):
+        assert Path("plain", name).read_bytes() == Path("long", name).read_bytes()
 
 
 def test_no_copy_is_a_sentence_of_valid_or_test() -> None:
