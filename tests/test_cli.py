@@ -509,7 +509,10 @@ def test_the_shell_completes_configs(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     program = "import sys; sys.argv = ['nmt']; from nmt.__main__ import main; main()"
     for words, expected in (
-        (["train", "--config", "ta"], ["tatoeba", "tatoeba_japanese", "tatoeba_small", "tab.yaml"]),
+        (
+            ["train", "--config", "ta"],
+            ["tatoeba", "tatoeba_japanese", "tatoeba_small", "tatoeba_transformer", "tab.yaml"],
+        ),
         (["config", "show", "folder/"], ["folder/inner.yml"]),
         (["preprocess", "-c", "fo"], ["folder/"]),
         (["pre"], ["preprocess"]),
