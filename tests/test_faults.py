@@ -395,6 +395,7 @@ def test_a_terminated_command_cleans_up(here: Project, number: signal.Signals) -
         pipe.write("a b\tb a\n")
         pipe.flush()
         wait_until(Path("new/.data.lock").exists)
+        time.sleep(0.5)  # until it waits for more lines: a signal just before that would be noticed after it
         process.send_signal(number)
         _, err = process.communicate()
     assert process.returncode == 128 + number
