@@ -72,7 +72,7 @@ def test_three_kills(random_project: Project, tmp_path: Path) -> None:
     moment = random.SystemRandom().randrange(8, 12)
     print(f"killed at update {6 + moment}")
     assert run_killed("nmt.training.loop.train_step", moment, resume)
-    assert run_killed("nmt.models.storage.save_weights", 1, resume)
+    assert run_killed("nmt.models.storage.save_file", 1, resume)
     assert list(run.glob(".best.partial-*"))
     assert call(*resume) == 0
     assert_same_run(run, random_project.run)
@@ -81,7 +81,7 @@ def test_three_kills(random_project: Project, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("function", "number", "former"),
     [
-        pytest.param("nmt.models.storage.save_weights", 2, "best", marks=pytest.mark.soak),
+        pytest.param("nmt.models.storage.save_file", 2, "best", marks=pytest.mark.soak),
         pytest.param("nmt.models.storage.write_json", 2, "best", marks=pytest.mark.soak),
         pytest.param("os.rename", 2, "best", marks=pytest.mark.soak),
         ("os.rename", 3, ".best.earlier"),  # the former one is out of the way, the new one not yet in its place
@@ -107,7 +107,7 @@ PLACES = {
     **{"nmt.training.checkpoint.save_file": 3, "nmt.training.checkpoint.delete_checkpoint": 2},
     **{"nmt.training.metrics_log.append_text": 6, "nmt.evaluation.validator.mean_loss": 2},
     **{"nmt.training.directory.write_json": 4, "nmt.drawing.charts.draw_learning_curve": 2},
-    **{"nmt.models.storage.save_weights": 1, "nmt.models.storage.write_json": 1},
+    **{"nmt.models.storage.save_file": 1, "nmt.models.storage.write_json": 1},
     **{"nmt.system.replacement.set_aside": 1, "nmt.system.replacement.discard_earlier": 4},
 }
 """Functions at whose calls a run may be killed, and how many calls a short life sees."""
