@@ -21,7 +21,6 @@ from nmt.text.vocabulary import SPECIAL_TOKENS
 NAME = "ctranslate2"
 PACKAGES = ("ctranslate2",)
 QUANTIZATIONS = ("none", "int8", "float16")
-SUFFIX = ""
 POSITIONS = 1024
 """Sinusoids that are stored: tokens of the longest input and translation."""
 USAGE = """# {name} for CTranslate2

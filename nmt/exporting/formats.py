@@ -35,8 +35,6 @@ class Format(Protocol):
     """Packages that it imports, by the name under which they are installed; all of the extra `export`."""
     QUANTIZATIONS: Sequence[str]
     """Number formats of weights, the default first; `none` is float32."""
-    SUFFIX: str
-    """Suffix of the file that it writes; empty if it writes a folder."""
 
     @staticmethod
     def find_obstacles(config: Config) -> Iterator[Obstacle]:
@@ -44,7 +42,7 @@ class Format(Protocol):
 
     @staticmethod
     def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
-        """Write a model without obstacles into an empty folder, or as a new file.
+        """Write a model without obstacles into an empty folder.
 
         Yields:
             What the model does with text that the other program does not: a sentence each.

@@ -177,6 +177,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
                         directory.record("running")
                         draw_learning_curve(output)
                     case loop.Validated():
+                        losses.clear()
                         board.add_values(metrics.write("valid", {**vars(event), "scores": None, **event.scores}))
                         log.info(_describe_validation(event))
                         _show_sentences(validator, event.update, output, board)

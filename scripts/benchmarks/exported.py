@@ -52,14 +52,17 @@ def compare_exported(arguments: argparse.Namespace) -> None:
     size = sum(path.stat().st_size for path in source.glob("*.safetensors"))
     systems: dict[tuple[str, str, int], Callable[[Sequence[str]], list[Found]]] = {}
     sizes = {"nmt": size}
+    for quantization in (quantizations := ctranslate2.QUANTIZATIONS[:2]):
+        folder = arguments.output / quantization
+        nmt.export(arguments.model, to="ctranslate2", output=folder, quantization=quantization, overwrite=True)
+        sizes[quantization] = (folder / "model.bin").stat().st_size
     for beam in BEAMS:
         for precision in ("float32", "bfloat16"):
             systems["nmt", precision, beam] = own(arguments.model, precision, beam)
-        for quantization in ctranslate2.QUANTIZATIONS[:2]:
-            folder = arguments.output / quantization
-            nmt.export(arguments.model, to="ctranslate2", output=folder, quantization=quantization, overwrite=True)
-            sizes[quantization] = (folder / "model.bin").stat().st_size
-            systems["CTranslate2", quantization, beam] = other(folder, source, beam, arguments.threads)
+        for quantization in quantizations:
+            systems["CTranslate2", quantization, beam] = other(
+                arguments.output / quantization, source, beam, arguments.threads
+            )
     seconds: dict[tuple[str, str, int], list[float]] = {key: [] for key in systems}
     found = {key: translate(lines[:BATCH]) for key, translate in systems.items()}
     for _ in tqdm(range(arguments.rounds), desc="translating", unit=" rounds", disable=None):
