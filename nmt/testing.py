@@ -11,8 +11,6 @@ that the built-in ones pass, in a file that pytest collects:
         options = {"size": 8}  # if it has required ones
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The trials of a comparison: trainings of one config with one seed, which its option and its folder call cells."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

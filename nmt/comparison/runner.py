@@ -4,8 +4,6 @@ A trial is done when its result is in its folder. So a comparison that was stopp
 and trials may run on other machines that share the folder.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

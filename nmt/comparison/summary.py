@@ -1,7 +1,5 @@
 """Tables of a comparison, for people and for programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Sequence

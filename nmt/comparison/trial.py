@@ -1,7 +1,5 @@
 """A trial of a comparison: its folder, its training and evaluation, and everything that is measured of them."""
 
-from __future__ import annotations
-
 import datetime
 import logging
 import math

@@ -3,8 +3,6 @@
 Without matplotlib, as on a bare GPU machine, nothing is drawn.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import json

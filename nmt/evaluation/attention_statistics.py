@@ -1,7 +1,5 @@
 """Statistics of attention weights: how sharp they are, what they cover, and how they move through the source."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

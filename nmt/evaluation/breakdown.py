@@ -1,7 +1,5 @@
 """Where systems are good and bad: by frequency of words, length and sentence, and in what they differ."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

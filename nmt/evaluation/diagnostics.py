@@ -1,7 +1,5 @@
 """What is visibly wrong with translations, and with the test set they are scored on."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Word alignments made by people, and the error rate of others by their measure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Long inputs made of short test pairs: what happens to translations far beyond the lengths of a corpus."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from nmt.corpus.splitting import Example

@@ -1,7 +1,5 @@
 """Loss of a model on reference translations."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A model evaluated: its translations of a test set, their scores, and what else is measured of it."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The training data of a model as text: what a test set shares with it, how often words occur, pairs to test with."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence

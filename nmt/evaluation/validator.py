@@ -1,7 +1,5 @@
 """Scoring of a model while it trains."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What every attention head of every layer does: where it looks, and which of the known patterns it follows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Where a model looks: the attention of a sentence or a test set in numbers, and its alignment error rate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

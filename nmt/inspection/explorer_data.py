@@ -1,7 +1,5 @@
 """Making the explorer's page from models and sentences."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The weights of every attention head while a model reads a target."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

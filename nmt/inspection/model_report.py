@@ -1,7 +1,5 @@
 """The report on a model, and its comparison with others."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Everything that the explorer shows of a sentence and a model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What a report consists of besides paragraphs and tables, and its page."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How sharp attention is at each step."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
