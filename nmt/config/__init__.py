@@ -1,4 +1,4 @@
-"""Configuration: YAML files become frozen, typed sections; all problems are reported at once, with their places.
+"""Configuration: YAML files become frozen, typed sections; what is wrong is reported with its place.
 
 The only package that uses YAML. `sections` has every key, `tree` the values of a file with their lines, `reading`
 turns files and `--set` into a `Config`, `messages` and `combinations` say what is wrong with values and with their

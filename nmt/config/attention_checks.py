@@ -72,21 +72,19 @@ def attention_conflicts(config: Config, allowed_classes: Collection[str] | None)
     if names_class(section.score) and allowed_classes is not None and section.score not in allowed_classes:
         return
     key_size, query_size = config.model.encoder.output_size, decoder.hidden_size
-    sizes = "model.decoder.hidden_size", "model.encoder.hidden_size", "model.encoder.bidirectional"
-    score = "model.attention.score"
     try:
         properties = find_properties(section.score)
         if properties is not None and section.heads == 1:
             check_sizes(properties, query_size, key_size)
     except ConfigError as error:
-        yield (score, *sizes), str(error)
+        yield "model.attention.score", str(error)
         return
     problems = chain(
         check_options(properties, section.options),
         _without_effect(section) if properties is None else _incompatible(properties, section, key_size),
     )
     for key, message in problems:
-        yield (f"model.attention.{key}", score, *sizes), message
+        yield f"model.attention.{key}", message
 
 
 def _without_effect(section: AttentionSection) -> Iterator[tuple[str, str]]:

@@ -10,18 +10,17 @@ def conflicts(config: Config) -> Iterator[Conflict]:
     yield from _conflicts_within(config)
     model, text, noise = config.model, config.text, config.train.noise
     if model.tying == "all" and not text.vocabulary.joint:
-        yield ("model.tying", "text.vocabulary.joint"), "all needs text.vocabulary.joint: true"
+        yield "model.tying", "all needs text.vocabulary.joint: true"
     algorithm = text.subword.algorithm if text.tokenizer == "subword" else None
     for name, plain, needed in (("bpe_dropout", 0, "bpe"), ("unigram_alpha", None, "unigram")):
         if getattr(noise, name) != plain and algorithm != needed:
-            keys = f"train.noise.{name}", "text.tokenizer", "text.subword.algorithm"
-            yield keys, f"needs text.tokenizer: subword and algorithm: {needed}"
+            yield f"train.noise.{name}", f"needs text.tokenizer: subword and algorithm: {needed}"
 
 
 def _conflicts_within(section: Section, above: str = "") -> Iterator[Conflict]:
     """The conflicts of a section and of all below it."""
-    for keys, message in section.conflicts():
-        yield tuple(f"{above}{key}" for key in keys), message.format(above)
+    for key, message in section.conflicts():
+        yield f"{above}{key}", message.format(above)
     for name in type(section).model_fields:
         if isinstance(part := getattr(section, name), Section):
             yield from _conflicts_within(part, f"{above}{name}.")
@@ -34,22 +33,18 @@ def ineffective(config: Config) -> Iterator[Conflict]:
     """
     data, text, schedule, patience = config.data, config.text, config.train.schedule, config.train.validation.patience
     if schedule.name == "plateau" and patience is not None and schedule.patience + 1 >= patience:
-        keys: tuple[str, ...] = "train.schedule.patience", "train.schedule.name", "train.validation.patience"
         yield (
-            keys,
+            "train.schedule.patience",
             f"{schedule.patience} never lowers the learning rate, as train.validation.patience: {patience} stops the "
             f"run first; lower this, or set {schedule.patience + 2} or more there",
         )
     if schedule.name == "plateau" and len(data.source) in (1, 2, 3) and data.split.valid_size == 0:
-        keys = "train.schedule.name", "data.split.valid_size", "data.source"
-        yield keys, "plateau needs validation, but data.split.valid_size is 0"
+        yield "train.schedule.name", "plateau needs validation, but data.split.valid_size is 0"
     sizes = data.split.valid_size, data.split.test_size
     wanted = sum(size for size in sizes if not is_auto(size)) + (data.split.train_size or 1)
     if len(data.source) in (1, 2) and data.first_lines is not None and data.first_lines < wanted:
-        keys = "data.first_lines", "data.source", *(f"data.split.{name}_size" for name in ("train", "valid", "test"))
-        yield keys, f"yields at most {data.first_lines} pairs, but data.split needs {wanted} or more"
+        yield "data.first_lines", f"yields at most {data.first_lines} pairs, but data.split needs {wanted} or more"
     subword_keys = {"text.tokenized": text.tokenized, "text.vocabulary.min_count": text.vocabulary.min_count == 0}
     for key, is_set in subword_keys.items():
         if is_set and text.tokenizer != "subword":
-            message = f"has no effect with text.tokenizer: {text.tokenizer}, only with subword; change it or that"
-            yield (key, "text.tokenizer"), message
+            yield key, f"has no effect with text.tokenizer: {text.tokenizer}, only with subword; change it or that"

@@ -69,7 +69,7 @@ def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> Compariso
     except ValidationError as error:
         lines = [
             f"{f'{path}: ' if path and key_path[0] not in used else ''}{dotted(key_path)}: {message}"
-            for key_path, message, _ in find_problems(error, values, ComparisonSection)
+            for key_path, message in find_problems(error, values, ComparisonSection)
         ]
         raise ConfigError(*lines) from None
 

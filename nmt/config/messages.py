@@ -20,12 +20,10 @@ class Problem(NamedTuple):
     Attributes:
         path: Its keys.
         message: What is wrong, without the keys.
-        unknown: Paths whose values are unknown because of it.
     """
 
     path: KeyPath
     message: str
-    unknown: frozenset[KeyPath] = frozenset()
 
 
 def suggest(key: str, known: Sequence[str]) -> str:
@@ -48,32 +46,24 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
         values: The plain values.
         root: The section.
     """
-    items = [(tuple(str(part) for part in item["loc"]), item) for item in error.errors()]
-    meant = {_closest(path, root, values) for path, item in items if item["type"] == "extra_forbidden"}
-    for path, item in items:
+    for item in error.errors():
+        path = tuple(str(part) for part in item["loc"])
         *above, last = path
         value = item["input"]
         mark, kinds, section = _section_at(above, root, values)
-        unknown = {path}
         if item["type"] == "extra_forbidden":
             known = list(section.model_fields) if section else []
             users = [str(mark.name(kind)) for kind in kinds if last in kind.model_fields] if mark else []
             if mark and users and section:
-                if (*above, mark.key) in meant:
-                    continue  # the kind is not known
                 fault = f" with {mark.key}: {mark.name(section)}, only with {' or '.join(users)}"
             else:
                 fault = _name_elsewhere(last, root) or suggest(last, known)
                 fault = fault or (f"; known keys: {', '.join(known)}" if known else "")
             message = f"unknown key{fault}"
-            unknown.add(_closest(path, root, values))
         elif item["type"] == "missing" and mark and section:
-            if path in meant:
-                continue
             unit = section.model_fields[last].json_schema_extra
             assert isinstance(unit, dict)
             message = f"{mark.name(section)} needs a number of {unit['unit']}"
-            unknown.add(tuple(above))
         elif item["type"] == "model_type":
             message = f"should be a section with keys, found {shorten(repr(value))}{_name_key(path, value, root)}"
         elif item["type"] == "too_short" and value:
@@ -83,7 +73,7 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
         else:
             choices = re.findall(r"'([^']*)'", item["ctx"]["expected"]) if item["type"] == "literal_error" else []
             message = f"{in_words(item)}, found {shorten(repr(value))}{suggest(str(value)[:100], choices)}"
-        yield Problem(path, message, frozenset(unknown))
+        yield Problem(path, message)
 
 
 def _name_elsewhere(key: str, root: type[Section]) -> str:
@@ -116,10 +106,3 @@ def _section_at(
         values = values.get(key) if isinstance(values, dict) else None
         mark, kinds, section = (*kinds_of(field), find_section(field, values)) if field else (None, (), None)
     return mark, kinds, section
-
-
-def _closest(path: KeyPath, root: type[Section], values: Any) -> KeyPath:
-    """The known key most similar to an unknown one; the unknown one itself if none is."""
-    *_, section = _section_at(path[:-1], root, values)
-    close = difflib.get_close_matches(path[-1][:100], list(section.model_fields) if section else [], n=1, cutoff=0.6)
-    return (*path[:-1], *(close or path[-1:]))

@@ -1,7 +1,6 @@
 """From YAML files and `--set` to a checked `Config`, and back to YAML."""
 
 import logging
-import operator
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -149,61 +148,36 @@ def _merge(below: Tree, above: Tree, section: type[Section] | None = None) -> Tr
     return Tree(parts, above.where or below.where)
 
 
-def _remove(values: dict[str, Any], key_path: KeyPath) -> None:
-    """Remove the value at a path, with the whole list if it is in one."""
-    for key in key_path[:-1]:
-        if not isinstance(values.get(key), dict):
-            values.pop(key, None)
-            return
-        values = values[key]
-    values.pop(key_path[-1], None)
-
-
-def _validate(
-    tree: Tree, *, new: bool, allowed_classes: Collection[str] | None = (), unread: Sequence[Problem] = ()
-) -> Config:
-    """Check values and combinations.
-
-    Combinations are checked even if single values are wrong, unless those are part of the combination.
+def _validate(tree: Tree, *, new: bool, allowed_classes: Collection[str] | None = ()) -> Config:
+    """Check values and, if each is allowed, their combinations.
 
     Args:
         tree: The values.
         new: Whether this config is for new work rather than that of saved data or a saved model: it is then also
             checked for settings without effect.
         allowed_classes: Dotted paths of classes that may be imported to check their options; None allows all.
-        unread: Overrides that could not be read, and why, in whole lines.
 
     Raises:
         ConfigError: One line per problem.
     """
-    values = tree.plain()
-    problems: list[Problem] = []
-    unknown = {key_path for problem in unread for key_path in problem.unknown}
-    config: Config | None = None
-    while config is None:
-        try:
-            config = Config.model_validate(values)
-        except ValidationError as error:
-            more = list(find_problems(error, tree.plain()))
-            problems = problems or more  # later ones come from what was left out
-            for key_path in {key_path for problem in more for key_path in problem.unknown}:
-                unknown.add(key_path)
-                _remove(values, key_path)
-    more_conflicts = attention_conflicts(config, allowed_classes), ineffective(config) if new else ()
-    for keys, message in chain(conflicts(config), *more_conflicts):
-        key_paths = [tuple(key.split(".")) for key in keys]
-        # Two paths overlap if one is within the other: all the keys that both have are equal.
-        if not any(all(map(operator.eq, key_path, other)) for key_path in key_paths for other in unknown):
-            problems.append(Problem(key_paths[0], message))
-    lines = dict.fromkeys(problem.message for problem in unread)
-    for path, message, _ in problems:
+    try:
+        config = Config.model_validate(tree.plain())
+    except ValidationError as error:
+        problems = list(find_problems(error, tree.plain()))
+    else:
+        found = chain(
+            conflicts(config), attention_conflicts(config, allowed_classes), ineffective(config) if new else ()
+        )
+        problems = [Problem(tuple(key.split(".")), message) for key, message in found]
+        if not problems:
+            return config
+    lines: dict[str, None] = {}
+    for path, message in problems:
         where = tree.written(path)
         prefix = f"{where} " if where in SETTINGS else f"{where}: " if where else ""
         lines[f"{prefix}{dotted(path)}: {message}"] = None
-    if lines:
-        more_lines = [f"and {len(lines) - _SHOWN_PROBLEMS:,} more problems"] if len(lines) > _SHOWN_PROBLEMS else []
-        raise ConfigError(*list(lines)[:_SHOWN_PROBLEMS], *more_lines)
-    return config
+    more_lines = [f"and {len(lines) - _SHOWN_PROBLEMS:,} more problems"] if len(lines) > _SHOWN_PROBLEMS else []
+    raise ConfigError(*list(lines)[:_SHOWN_PROBLEMS], *more_lines)
 
 
 def as_settings(overrides: Overrides) -> list[str]:
@@ -223,10 +197,14 @@ def as_settings(overrides: Overrides) -> list[str]:
     return settings
 
 
-def _parse_settings(overrides: Overrides) -> tuple[list[tuple[str, KeyPath, Tree]], list[Problem]]:
-    """Every setting with its path and value, and those that cannot be read, with why in whole lines."""
+def _parse_settings(overrides: Overrides) -> list[tuple[str, KeyPath, Tree]]:
+    """Every setting with its path and value.
+
+    Raises:
+        ConfigError: Some cannot be read, one line for every one.
+    """
     read: list[tuple[str, KeyPath, Tree]] = []
-    problems: list[Problem] = []
+    problems: list[str] = []
     origin = SETTINGS[isinstance(overrides, Mapping)]
     for setting in as_settings(overrides):
         path, separator, value = setting.partition("=")
@@ -238,20 +216,10 @@ def _parse_settings(overrides: Overrides) -> tuple[list[tuple[str, KeyPath, Tree
                 raise ConfigError(f"{origin} {path}: {NOT_UNICODE}")
             read.append((setting, keys, parse_yaml(f"value: {value}", origin).value["value"]))
         except ConfigError as error:
-            problems += [Problem(keys, line, frozenset([keys])) for line in error.args]
-    return read, problems
-
-
-def _readable(overrides: Overrides) -> list[tuple[str, KeyPath, Tree]]:
-    """Every setting with its path and value.
-
-    Raises:
-        ConfigError: Some cannot be read, one line for every one.
-    """
-    settings, problems = _parse_settings(overrides)
+            problems += error.args
     if problems:
-        raise ConfigError(*(problem.message for problem in problems))
-    return settings
+        raise ConfigError(*problems)
+    return read
 
 
 def as_values(overrides: Overrides) -> dict[str, Any]:
@@ -262,7 +230,7 @@ def as_values(overrides: Overrides) -> dict[str, Any]:
     """
     if isinstance(overrides, Mapping):
         return dict(overrides)
-    return {".".join(keys): tree.plain() for _, keys, tree in _readable(overrides)}
+    return {".".join(keys): tree.plain() for _, keys, tree in _parse_settings(overrides)}
 
 
 def overridden(overrides: Overrides) -> dict[str, str]:
@@ -275,27 +243,23 @@ def overridden(overrides: Overrides) -> dict[str, str]:
         for key, part in tree.value.items():
             yield from paths(part, f"{path}.{key}")
 
-    return {path: setting for setting, keys, tree in _readable(overrides) for path in paths(tree, ".".join(keys))}
+    return {path: setting for setting, keys, tree in _parse_settings(overrides) for path in paths(tree, ".".join(keys))}
 
 
-def _load(config: str | Path | Config, overrides: Overrides) -> tuple[Tree, list[Problem]]:
-    """The values of a config with overrides, and the overrides that cannot be read."""
-    settings, unread = _parse_settings(overrides)
-    try:
-        plain = config.model_dump(mode="json") if isinstance(config, Config) else None
-        tree = Tree.of(plain) if plain else _read_config_tree(find_config(str(config)))
-    except ConfigError as error:
-        lines, path = error.args, Path(str(config))
-        if path.suffix.lower() in _DATA and path.is_file():
-            advice = f"nmt preprocess takes it by --source {shlex.quote(str(path))}, a config as data.source"
-            lines = (f"{path}: looks like data, not a config; {advice}",)
-        raise ConfigError(*lines, *(problem.message for problem in unread)) from None
+def _load(config: str | Path | Config, overrides: Overrides) -> Tree:
+    """The values of a config with overrides."""
     above = Tree({})
-    for _, keys, value in settings:
+    for _, keys, value in _parse_settings(overrides):
         for key in reversed(keys):
             value = Tree({key: value})
         above = _merge(above, value)
-    return _merge(tree, above, Config), unread
+    if isinstance(config, Config):
+        return _merge(Tree.of(config.model_dump(mode="json")), above, Config)
+    path = Path(config)
+    if path.suffix.lower() in _DATA and path.is_file():
+        advice = f"nmt preprocess takes it by --source {shlex.quote(str(path))}, a config as data.source"
+        raise ConfigError(f"{path}: looks like data, not a config; {advice}")
+    return _merge(_read_config_tree(find_config(str(config))), above, Config)
 
 
 def load_config(config: str | Path | Config, overrides: Overrides = ()) -> Config:
@@ -308,8 +272,7 @@ def load_config(config: str | Path | Config, overrides: Overrides = ()) -> Confi
     Raises:
         ConfigError: One line per problem: file and line, key, what was found, what is allowed.
     """
-    tree, unread = _load(config, overrides)
-    return _validate(tree, new=True, allowed_classes=None, unread=unread)
+    return _validate(_load(config, overrides), new=True, allowed_classes=None)
 
 
 def check_values(values: Mapping[str, Any]) -> Config:
@@ -332,21 +295,16 @@ def with_search_options(config: Config, search_options: Mapping[str, Any], overr
     Raises:
         ConfigError: A value is not allowed, or an override is not about the search; one line per problem.
     """
-    settings = [(setting.partition("=")[0].strip(), setting) for setting in as_settings(overrides)]
-    allowed = [setting for path, setting in settings if path.split(".")[0] in ("decode", "")]
-    refused = "cannot be changed after training; only keys of decode can be set here"
-    lines = [f"{path}: {refused}" for path, setting in settings if setting not in allowed]
-    tree, unread = _load(config, allowed)
+    paths = overridden(overrides)
+    if outside := [path for path in paths if path.split(".")[0] != "decode"]:
+        refused = "cannot be changed after training; only keys of decode can be set here"
+        raise ConfigError(*(f"{path}: {refused}" for path in outside))
     options = Tree.of({"decode": {key: value for key, value in search_options.items() if value is not None}})
-    try:
-        decode = _validate(_merge(tree, options, Config), new=False, unread=unread).decode
-    except ConfigError as error:
-        raise ConfigError(*lines, *error.args) from None
+    decode = _validate(_merge(_load(config, overrides), options, Config), new=False).decode
     positions = getattr(config.model.decoder, "learned_positions", None)
-    if positions and decode.max_length > positions and "decode.max_length" in overridden(allowed):
-        lines.append(f"decode.max_length: {decode.max_length:,} is above the {positions:,} positions of the model")
-    if lines:
-        raise ConfigError(*lines)
+    if positions and decode.max_length > positions and "decode.max_length" in paths:
+        limit = f"is above the {positions:,} positions of the model"
+        raise ConfigError(f"decode.max_length: {decode.max_length:,} {limit}")
     return decode
 
 
@@ -399,8 +357,8 @@ def show_config(name: str, overrides: Overrides = ()) -> str:
     Raises:
         ConfigError: As in `load_config`.
     """
-    tree, unread = _load(name, overrides)
-    rows = list(_rows(_validate(tree, new=True, allowed_classes=None, unread=unread), tree))
+    tree = _load(name, overrides)
+    rows = list(_rows(_validate(tree, new=True, allowed_classes=None), tree))
     width = max(len(line) for line, origin in rows if origin and len(line) <= _WIDEST)
     return "".join(f"{line:{width}}  # {origin}\n" if origin else f"{line}\n" for line, origin in rows)
 

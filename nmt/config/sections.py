@@ -16,32 +16,9 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, InitErrorDetails, core_schema
 
 from nmt.system.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH, MAX_UNITS
-
-
-@dataclass(frozen=True)
-class AtMost:
-    """The upper bound of a number, and the reason for it."""
-
-    limit: int
-    reason: str
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Check the bound after everything else."""
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Add the bound for editors."""
-        return {**handler(schema), "maximum": self.limit}
-
-    def _check(self, value: int) -> int:
-        if value > self.limit:
-            context = {"limit": f"{self.limit:,}", "reason": self.reason}
-            raise PydanticCustomError("at_most", "should be at most {limit} ({reason})", context)
-        return value
-
 
 AUTO = "auto"
 
@@ -70,19 +47,19 @@ def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-_ANY = 1_000_000_000
-Count = Annotated[int, Field(strict=True, ge=1), AtMost(_ANY, "more than any corpus or run has")]
-NonNegative = Annotated[int, Field(strict=True, ge=0), AtMost(_ANY, "more than any corpus or run has")]
-Units = Annotated[Count, AtMost(MAX_UNITS, "one layer would have over 4 GB of weights")]
-Layers = Annotated[Count, AtMost(64, "deeper networks cannot be trained")]
-Heads = Annotated[Count, AtMost(1024, "each head needs units of its own")]
-Positions = Annotated[Count, AtMost(1_000_000, "no line is longer")]
-Columns = Annotated[Count, AtMost(10_000, "no line has more")]
-Tokens = Annotated[Count, AtMost(10_000_000, "their embeddings would not fit into memory")]
-Processes = Annotated[Count, AtMost(1024, "no machine has more cores to run them on")]
-FileCount = Annotated[Count, AtMost(10_000, "each is a file as large as the model")]
-Hypotheses = Annotated[Count, AtMost(MAX_BEAM_SIZE, "each hypothesis costs as much as a sentence")]
-Watched = Annotated[NonNegative, AtMost(100, "their attention is stored at each validation")]
+# Every whole number has an end, so that no typing error exhausts memory or overflows.
+Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]  # more than any corpus or run has
+NonNegative = Annotated[int, Field(strict=True, ge=0, le=1_000_000_000)]
+Units = Annotated[Count, Field(le=MAX_UNITS)]  # one layer would have over 4 GB of weights
+Layers = Annotated[Count, Field(le=64)]  # deeper networks cannot be trained
+Heads = Annotated[Count, Field(le=1024)]  # each head needs units of its own
+Positions = Annotated[Count, Field(le=1_000_000)]  # no line is longer
+Columns = Annotated[Count, Field(le=10_000)]  # no line has more
+Tokens = Annotated[Count, Field(le=10_000_000)]  # their embeddings would not fit into memory
+Processes = Annotated[Count, Field(le=1024)]  # no machine has more cores to run them on
+FileCount = Annotated[Count, Field(le=10_000)]  # each is a file as large as the model
+Hypotheses = Annotated[Count, Field(le=MAX_BEAM_SIZE)]  # each hypothesis costs as much as a sentence
+Watched = Annotated[NonNegative, Field(le=100)]  # their attention is stored at each validation
 Flag = Annotated[bool, Field(strict=True)]
 Language = Annotated[str, Field(pattern=r"^[\w-]+$", min_length=1, max_length=35)]  # BCP 47 (RFC 5646, section 4.4.1)
 Seed = Annotated[int, Field(strict=True, ge=0, le=4_294_967_295)]  # the range of random number generators
@@ -109,8 +86,8 @@ def key(default: Any, *, unit: str) -> Any:
     return Field(default, json_schema_extra={"unit": unit})
 
 
-Conflict = tuple[tuple[str, ...], str]
-"""The dotted keys in conflict, starting with the one to change, and what is wrong; {} there is the section's path."""
+Conflict = tuple[str, str]
+"""The dotted key to change, and what is wrong; {} there is the section's path."""
 
 
 class Section(BaseModel):
@@ -222,7 +199,7 @@ class CleaningSection(Section):
     def conflicts(self) -> Iterator[Conflict]:
         """Lengths of which there are none."""
         if self.min_length > self.max_length:
-            yield ("min_length", "max_length"), "is above max_length"
+            yield "min_length", "is above max_length"
 
 
 class SplitSection(Section):
@@ -293,9 +270,9 @@ class DataSection(Section):
     def conflicts(self) -> Iterator[Conflict]:
         """Files and columns that are not two sides."""
         if self.columns[0] == self.columns[1]:
-            yield ("columns",), f"must be two different columns, found {self.columns[0]} twice"
+            yield "columns", f"must be two different columns, found {self.columns[0]} twice"
         if self.source and len(self.source) not in (1, 2, 3, 4, 6):
-            yield ("source",), f"must be 1, 2, 3, 4 or 6 files, found {len(self.source)}"
+            yield "source", f"must be 1, 2, 3, 4 or 6 files, found {len(self.source)}"
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -347,7 +324,7 @@ class TextSection(Section):
     def conflicts(self) -> Iterator[Conflict]:
         """Subwords that cannot have one vocabulary."""
         if self.vocabulary.joint and self.tokenizer == "subword" and not self.subword.joint:
-            yield ("vocabulary.joint", "tokenizer", "subword.joint"), "with subwords needs {}subword.joint: true"
+            yield "vocabulary.joint", "with subwords needs {}subword.joint: true"
 
 
 def _several(number: int, noun: str) -> str:
@@ -380,7 +357,7 @@ class RecurrentSection(Section):
         if self.num_layers == 1:
             for name, value in _NEED_LAYERS.items():
                 if getattr(self, name, None) == value:
-                    yield (name, "num_layers"), f"{str(value).lower()} needs {{}}num_layers: 2 or more"
+                    yield name, f"{str(value).lower()} needs {{}}num_layers: 2 or more"
 
 
 _NEED_LAYERS = {"residual": True, "layer_norm": "layers", "attend_from": "first", "context_to": "all"}
@@ -440,7 +417,7 @@ class TransformerSection(Section):
     def conflicts(self) -> Iterator[Conflict]:
         """Heads that do not divide the units."""
         if self.hidden_size % self.num_heads:
-            yield ("num_heads", "hidden_size"), f"{self.num_heads} heads do not divide the {self.hidden_size} units"
+            yield "num_heads", f"{self.num_heads} heads do not divide the {self.hidden_size} units"
 
 
 class SelfAttentionEncoderSection(TransformerSection):
@@ -507,25 +484,25 @@ class RecurrentDecoderSection(RecurrentSection):
             if (encoder.cell, encoder.num_layers, encoder.output_size) != own or encoder.layer_norm == "cell":
                 needed = f"{_several(self.num_layers, f'{self.cell} layer')}, states of {self.hidden_size}"
                 message = f"copy needs an encoder of {needed}, and no layer_norm: cell; make it so, or put final"
-                yield ("decoder.initial_state", "encoder", "decoder"), message
+                yield "decoder.initial_state", message
         elif self.initial_state not in encoder.states:
             lacking = f"{self.initial_state} needs a state that {encoder.kind} encoders lack"
             message = f"{lacking}; it can be {' or '.join(encoder.states)}"
             if "final" in encoder.states:
                 message = "backward needs {}encoder.bidirectional: true"
-            yield ("decoder.initial_state", "encoder.bidirectional"), message
+            yield "decoder.initial_state", message
 
     def conflicts(self) -> Iterator[Conflict]:
         """What does not go with the order, or with one layer."""
         yield from super().conflicts()
         if self.order == "bahdanau" and self.input_feeding:
-            yield ("input_feeding", "order"), "belongs to Luong order; Bahdanau order feeds the context anyway"
+            yield "input_feeding", "belongs to Luong order; Bahdanau order feeds the context anyway"
         if self.order == "luong" and self.context_to == "all" and not self.input_feeding:
             message = "Luong order feeds nothing back without {}input_feeding: true; set that, or order: bahdanau"
-            yield ("context_to", "input_feeding", "order"), message
+            yield "context_to", message
         if self.order == "luong" and self.readout in ("maxout", "state"):
             message = f"{self.readout} belongs to Bahdanau order; Luong order computes an attentional vector"
-            yield ("readout", "order"), message
+            yield "readout", message
 
 
 class GlobalWindowSection(Section):
@@ -718,9 +695,8 @@ class ModelSection(Section):
         """What decoder and attention need of an encoder that lacks it, and attention that is not used."""
         yield from self.decoder.lacking(self.encoder)
         if self.tying != "none" and self.readout_size != self.embedding_size:
-            keys = "tying", "decoder.readout", "decoder.hidden_size", "embedding_size"
             sizes = f"an embedding of {self.embedding_size}, but the output layer reads {self.readout_size} units"
-            yield keys, f"{self.tying} needs equal sizes, found {sizes}; put none, or {{}}decoder.readout: plain"
+            yield "tying", f"{self.tying} needs equal sizes, found {sizes}; put none, or {{}}decoder.readout: plain"
         if self.decoder.own_attention:
             default = AttentionSection(dropout=self.attention.dropout)
             for path, unused, _ in differences(default, self.attention):
@@ -728,9 +704,9 @@ class ModelSection(Section):
                 message = (
                     f"is for recurrent decoders; with {self.decoder.kind}, which has heads of its own, put {value}"
                 )
-                yield (f"attention.{path}", "decoder.kind"), message
+                yield f"attention.{path}", message
         elif self.attention.score == "none" and "final" not in self.encoder.states:
-            yield ("attention.score",), f"none needs a final state, which {self.encoder.kind} encoders lack"
+            yield "attention.score", f"none needs a final state, which {self.encoder.kind} encoders lack"
 
 
 DROPOUT = ("dropout", "embedding_dropout", "output_dropout", "memory_dropout")
@@ -750,7 +726,7 @@ class BatchSection(Section):
     def conflicts(self) -> Iterator[Conflict]:
         """A number of sentences that is meant to be one of tokens."""
         if is_auto(self.size) and self.unit == "tokens":
-            yield ("size", "unit"), "auto is a number of sentences; put a number of tokens"
+            yield "size", "auto is a number of sentences; put a number of tokens"
 
 
 class _Optimizer(Section):
@@ -840,7 +816,7 @@ class MuonSection(_Adam):
     """Decay of the running sum of gradients; 0 is off."""
     nesterov: Flag = True
     """Nesterov momentum."""
-    ns_steps: Annotated[Count, AtMost(99, "torch allows no more")] = key(5, unit="steps")
+    ns_steps: Annotated[Count, Field(le=99)] = key(5, unit="steps")  # torch allows no more
     """Steps of the iteration that makes an update orthogonal."""
     adjust_lr_fn: Literal["original", "match_rms_adamw"] = "match_rms_adamw"
     """How an update is scaled: by the ratio of the matrix's sides, or to the size of AdamW's (Liu et al., 2025)."""
@@ -921,7 +897,7 @@ class _FallingForcing(_Forcing):
     def conflicts(self) -> Iterator[Conflict]:
         """A probability that does not fall."""
         if self.minimum > self.ratio:
-            yield ("minimum", "ratio", "schedule"), f"is above the ratio {self.ratio}"
+            yield "minimum", f"is above the ratio {self.ratio}"
 
 
 class LinearForcingSection(_FallingForcing):
@@ -1048,13 +1024,13 @@ class DecodeSection(Section):
     """Scores are divided by ((5 + length) / 6) ** length_penalty, or by length ** length_penalty."""
     coverage_penalty: Annotated[Number, Field(ge=0, le=100)] = key(0.0, unit="1")
     """Beta of Wu et al. (2016): lowers the score of translations that leave source words out."""
-    batch_size: Annotated[Count, AtMost(MAX_DECODE_BATCH, "they are in memory together")] = key(128, unit="sentences")
+    batch_size: Annotated[Count, Field(le=MAX_DECODE_BATCH)] = key(128, unit="sentences")
     """Sentences translated at once; fewer if they are long."""
     max_length: Positions = key(200, unit="tokens")
     """Maximum length of a translation."""
     max_length_ratio: Annotated[Number, Field(gt=0, le=1000)] = key(3.0, unit="tokens per token")
     """Maximum length per source token, on top of 10 tokens."""
-    min_length: Annotated[int, Field(strict=True, ge=0), AtMost(1_000_000, "no line is longer")] = key(0, unit="tokens")
+    min_length: Annotated[NonNegative, Field(le=1_000_000)] = key(0, unit="tokens")
     """Minimum length of a translation."""
     min_length_ratio: Annotated[Number, Field(ge=0, le=1000)] = key(0.0, unit="tokens per token")
     """Minimum length per source token."""

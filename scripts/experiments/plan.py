@@ -94,7 +94,7 @@ def read_experiment(path: Path) -> Experiment:
         raise ConfigError(f"{path}: is not an experiment ({type(error).__name__}: {error})") from None
     except ValidationError as error:
         problems = find_problems(error, values, ExperimentTable)
-        raise ConfigError(*(f"{path}: {dotted(place)}: {message}" for place, message, _ in problems)) from None
+        raise ConfigError(*(f"{path}: {dotted(place)}: {message}" for place, message in problems)) from None
     cells = tuple(
         Cell(**{**dict(cell), "seed": seed, "settings": (*found.settings, *cell.settings)})
         for cell in found.cells
