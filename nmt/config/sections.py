@@ -16,9 +16,32 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, InitErrorDetails, core_schema
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from nmt.system.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH, MAX_UNITS
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """The upper bound of a number, and the reason for it."""
+
+    limit: int
+    reason: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Check the bound after everything else."""
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Add the bound for editors."""
+        return {**handler(schema), "maximum": self.limit}
+
+    def _check(self, value: int) -> int:
+        if value > self.limit:
+            context = {"limit": f"{self.limit:,}", "reason": self.reason}
+            raise PydanticCustomError("at_most", "should be at most {limit} ({reason})", context)
+        return value
+
 
 AUTO = "auto"
 
@@ -47,19 +70,19 @@ def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-# Every whole number has an end, so that no typing error exhausts memory or overflows.
-Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]  # more than any corpus or run has
-NonNegative = Annotated[int, Field(strict=True, ge=0, le=1_000_000_000)]
-Units = Annotated[Count, Field(le=MAX_UNITS)]  # one layer would have over 4 GB of weights
-Layers = Annotated[Count, Field(le=64)]  # deeper networks cannot be trained
-Heads = Annotated[Count, Field(le=1024)]  # each head needs units of its own
-Positions = Annotated[Count, Field(le=1_000_000)]  # no line is longer
-Columns = Annotated[Count, Field(le=10_000)]  # no line has more
-Tokens = Annotated[Count, Field(le=10_000_000)]  # their embeddings would not fit into memory
-Processes = Annotated[Count, Field(le=1024)]  # no machine has more cores to run them on
-FileCount = Annotated[Count, Field(le=10_000)]  # each is a file as large as the model
-Hypotheses = Annotated[Count, Field(le=MAX_BEAM_SIZE)]  # each hypothesis costs as much as a sentence
-Watched = Annotated[NonNegative, Field(le=100)]  # their attention is stored at each validation
+_ANY = 1_000_000_000
+Count = Annotated[int, Field(strict=True, ge=1), AtMost(_ANY, "more than any corpus or run has")]
+NonNegative = Annotated[int, Field(strict=True, ge=0), AtMost(_ANY, "more than any corpus or run has")]
+Units = Annotated[Count, AtMost(MAX_UNITS, "one layer would have over 4 GB of weights")]
+Layers = Annotated[Count, AtMost(64, "deeper networks cannot be trained")]
+Heads = Annotated[Count, AtMost(1024, "each head needs units of its own")]
+Positions = Annotated[Count, AtMost(1_000_000, "no line is longer")]
+Columns = Annotated[Count, AtMost(10_000, "no line has more")]
+Tokens = Annotated[Count, AtMost(10_000_000, "their embeddings would not fit into memory")]
+Processes = Annotated[Count, AtMost(1024, "no machine has more cores to run them on")]
+FileCount = Annotated[Count, AtMost(10_000, "each is a file as large as the model")]
+Hypotheses = Annotated[Count, AtMost(MAX_BEAM_SIZE, "each hypothesis costs as much as a sentence")]
+Watched = Annotated[NonNegative, AtMost(100, "their attention is stored at each validation")]
 Flag = Annotated[bool, Field(strict=True)]
 Language = Annotated[str, Field(pattern=r"^[\w-]+$", min_length=1, max_length=35)]  # BCP 47 (RFC 5646, section 4.4.1)
 Seed = Annotated[int, Field(strict=True, ge=0, le=4_294_967_295)]  # the range of random number generators
@@ -816,7 +839,7 @@ class MuonSection(_Adam):
     """Decay of the running sum of gradients; 0 is off."""
     nesterov: Flag = True
     """Nesterov momentum."""
-    ns_steps: Annotated[Count, Field(le=99)] = key(5, unit="steps")  # torch allows no more
+    ns_steps: Annotated[Count, AtMost(99, "torch allows no more")] = key(5, unit="steps")
     """Steps of the iteration that makes an update orthogonal."""
     adjust_lr_fn: Literal["original", "match_rms_adamw"] = "match_rms_adamw"
     """How an update is scaled: by the ratio of the matrix's sides, or to the size of AdamW's (Liu et al., 2025)."""
@@ -1024,13 +1047,13 @@ class DecodeSection(Section):
     """Scores are divided by ((5 + length) / 6) ** length_penalty, or by length ** length_penalty."""
     coverage_penalty: Annotated[Number, Field(ge=0, le=100)] = key(0.0, unit="1")
     """Beta of Wu et al. (2016): lowers the score of translations that leave source words out."""
-    batch_size: Annotated[Count, Field(le=MAX_DECODE_BATCH)] = key(128, unit="sentences")
+    batch_size: Annotated[Count, AtMost(MAX_DECODE_BATCH, "they are in memory together")] = key(128, unit="sentences")
     """Sentences translated at once; fewer if they are long."""
     max_length: Positions = key(200, unit="tokens")
     """Maximum length of a translation."""
     max_length_ratio: Annotated[Number, Field(gt=0, le=1000)] = key(3.0, unit="tokens per token")
     """Maximum length per source token, on top of 10 tokens."""
-    min_length: Annotated[NonNegative, Field(le=1_000_000)] = key(0, unit="tokens")
+    min_length: Annotated[NonNegative, AtMost(1_000_000, "no line is longer")] = key(0, unit="tokens")
     """Minimum length of a translation."""
     min_length_ratio: Annotated[Number, Field(ge=0, le=1000)] = key(0.0, unit="tokens per token")
     """Minimum length per source token."""

@@ -6,20 +6,16 @@ import itertools
 import logging
 import re
 from abc import ABC, abstractmethod
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nmt.config import DataSection
 from nmt.corpus import Pair
-from nmt.corpus.lines import CSV, TOO_LONG, UNPACK, Lines, encode_lines, in_blocks, read_file_lines, read_rows
+from nmt.corpus.lines import CSV, TOO_LONG, UNPACK, encode_lines, in_blocks, read_file_lines, read_rows
 from nmt.system.errors import DataError, list_names, shorten
 from nmt.system.limits import OVERLONG
-from nmt.text.languages import OTHER_NAMES, language_name
+from nmt.text.languages import language_name
 
 log = logging.getLogger(__name__)
 
@@ -176,7 +172,7 @@ class TabSeparated(Source):
 
     def _is_header(self, line: Sequence[str], following: Sequence[str]) -> bool:
         """Whether cells of a line, but not of the next, name the source and the target, or their languages: as a whole,
-        as a word of a title without spaces (`text_en`) or, with names that seldom begin a sentence, as the first word.
+        as a word of a title without spaces (`text_en`), or as the first word.
 
         Raises:
             DataError: They do, in other columns than `data` has.
@@ -184,10 +180,8 @@ class TabSeparated(Source):
         sides = (self.data.src_language, "source", "src"), (self.data.tgt_language, "target", "tgt")
         below, named = set().union(*map(_titles, following)), []
         for code, *words in sides:
-            first = {name.casefold() for name in (code, *words, language_name(code))}
-            names = first.union(map(str.casefold, OTHER_NAMES.get(code.partition("-")[0], ())))
-            titles = [_titles(cell) & names | {*cell.casefold().split()[:1]} & first for cell in line]
-            named.append([n for n, title in enumerate(titles, 1) if title - below])
+            names = {name.casefold() for name in (code, *words, language_name(code))} - below
+            named.append([n for n, cell in enumerate(line, 1) if names & _titles(cell)])
         if all(named) and not all(map(list.__contains__, named, self.data.columns)):
             columns = [numbers[0] for numbers in named]
             advice = f"`overrides={{'data.columns': {columns}}}`"
@@ -278,16 +272,15 @@ class Export(Source):
 
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """Linked sentences as parallel lines; all lines of all three files are counted."""
-        src, tgt = (_NumberedSentences(path, report) for path in (self.src, self.tgt))
+        src, tgt = (_numbered_sentences(path, report) for path in (self.src, self.tgt))
         for chunk in TabSeparated(self.links, (1, 2), self.first_lines).chunks(report):
             links = [(int(one), int(other)) for one, other in _rows(chunk, report, numbers=2)]
-            numbers = np.array(links, dtype=np.int64).reshape(-1, 2)
-            both_orders = np.concatenate([numbers, numbers[:, ::-1]], axis=1).reshape(-1, 2)
-            src_rows, tgt_rows = src.find(both_orders[:, 0]), tgt.find(both_orders[:, 1])
-            both = (src_rows > 0) & (tgt_rows > 0)
-            blocks = src.lines.raw(src_rows[both]), tgt.lines.raw(tgt_rows[both])
-            report.read -= int(both.sum())  # `parse_chunk` counts them again
-            yield Chunk(chunk.files * 2, chunk.first_line, blocks)
+            both_orders = itertools.chain.from_iterable((link, link[::-1]) for link in links)
+            pairs = [(src[one], tgt[other]) for one, other in both_orders if one in src and other in tgt]
+            report.read -= len(pairs)  # `parse_chunk` counts them again
+            yield Chunk(
+                chunk.files * 2, chunk.first_line, tuple(encode_lines(pair[side] for pair in pairs) for side in (0, 1))
+            )
 
     def explain_empty(self, report: LineReport) -> str:
         """See `Source`."""
@@ -297,39 +290,22 @@ class Export(Source):
         )
 
 
-class _NumberedSentences:
-    """Numbered sentences of one language.
-
-    Args:
-        path: A file of lines of number, language and text.
-        report: Counts its lines.
+def _numbered_sentences(path: Path, report: LineReport) -> dict[int, str]:
+    """Sentences of one language by number, from lines of number, language and text, which are counted.
 
     Raises:
-        DataError: Its sentences are of several languages.
+        DataError: They are of several languages.
     """
-
-    def __init__(self, path: Path, report: LineReport) -> None:
-        # A line with a number that no sentence has stands for all sentences that are not there.
-        text, numbers, lengths = bytearray(b"\n"), array("q", [-1]), array("q", [1])
-        languages: set[str] = set()
-        for chunk in TabSeparated(path, (1, 2, 3)).chunks(report):
-            for number, language, sentence in _rows(chunk, report, numbers=1):
-                numbers.append(int(number))
-                languages.add(language)
-                line = encode_lines([sentence])
-                lengths.append(len(line))
-                text += line
-        if len(languages) > 1:
-            names = list_names(sorted(languages))
-            raise DataError(f"{path}: sentences of {len(languages):,} languages ({names}); give those of one language")
-        self.lines = Lines(text, np.array(lengths, dtype=np.int64))
-        self._order = np.argsort(np.array(numbers, dtype=np.int64), kind="stable")
-        self._numbers = np.array(numbers, dtype=np.int64)[self._order]
-
-    def find(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows of sentences by number; 0 for unknown numbers."""
-        positions = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
-        return np.where(self._numbers[positions] == numbers, self._order[positions], 0)
+    sentences: dict[int, str] = {}
+    languages: set[str] = set()
+    for chunk in TabSeparated(path, (1, 2, 3)).chunks(report):
+        for number, language, sentence in _rows(chunk, report, numbers=1):
+            sentences.setdefault(int(number), sentence)
+            languages.add(language)
+    if len(languages) > 1:
+        names = list_names(sorted(languages))
+        raise DataError(f"{path}: sentences of {len(languages):,} languages ({names}); give those of one language")
+    return sentences
 
 
 def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[str, Source]:
@@ -452,6 +428,7 @@ def _decode(block: bytes) -> str:
 
 
 def _titles(cell: str) -> set[str]:
-    """A cell and, if it has no space and does not end a sentence, its words."""
+    """A cell, its first word and, if it has no space and does not end a sentence, all its words."""
     cell = cell.casefold()
-    return {cell, *([] if re.search(r"\s|[.!?…。]$", cell) else re.split(r"[\W\d_]+", cell))}
+    words = cell.split()[:1] if re.search(r"\s|[.!?…。]$", cell) else re.split(r"[\W\d_]+", cell)
+    return {cell, *words}

@@ -6,7 +6,7 @@ sentence, directly or through other pairs, form a component, and each component 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -32,19 +32,6 @@ MANY_PARTNERS = 10
 """Minimum number of different translations of such a sentence."""
 FREQUENT = 10
 """How many of the most frequent sentences are in the report."""
-READY_MADE = "give ready-made splits, 4 or 6 files with --source"
-
-
-class SplitError(DataError):
-    """A corpus is too small for the requested splits.
-
-    Attributes:
-        fault: What is wrong, without what to do if cleaning is not the cause.
-    """
-
-    def __init__(self, fault: str, advice: str) -> None:
-        super().__init__(f"{fault}; {advice}")
-        self.fault = fault
 
 
 class Example(NamedTuple):
@@ -92,10 +79,9 @@ def split_corpus(
         if evaluation_sources:
             return use_ready_made(data, evaluation_sources, store, rows)
         return split_pairs(store, rows, data.split)
-    except SplitError as error:
-        if loss := cleaned.explain_loss():
-            raise DataError(f"{error.fault}, as {loss}") from None
-        raise
+    except DataError as error:
+        loss = cleaned.explain_loss()
+        raise DataError(f"{error}; {loss}" if loss else str(error)) from None
 
 
 def use_ready_made(data: DataSection, evaluation_sources: Mapping[str, Source], store: PairStore, rows: Rows) -> Splits:
@@ -108,17 +94,17 @@ def use_ready_made(data: DataSection, evaluation_sources: Mapping[str, Source], 
             if not any(texts):
                 raise DataError(f"{name}: all {len(pairs):,} {side} lines are empty; give text")
         examples[name] = [Example(src, (tgt,)) for src, tgt in pairs]
-    splits = Splits(rows, examples)
+    train, dropped = rows, None
     if data.drop_overlap:
-        apart = without_overlap(store, rows, examples["valid"] + examples["test"])
-        splits = replace(splits, train=apart, dropped_overlap=len(rows) - len(apart))
-    left, size = len(splits.train), data.split.train_size
+        train = without_overlap(store, rows, examples["valid"] + examples["test"])
+        dropped = len(rows) - len(train)
+    left, size = len(train), data.split.train_size
     if not left:
         raise DataError("data.drop_overlap: every training pair shares a sentence with valid or test; use other splits")
     if size is not None and size > left:
         fault = f"data.split.train_size: {size:,} pairs wanted, but the training file has {left:,}"
-        raise SplitError(fault, "ask for fewer or give more data")
-    return replace(splits, train=splits.train[:size])
+        raise DataError(f"{fault}; ask for fewer or give more data")
+    return Splits(train[:size], examples, dropped_overlap=dropped)
 
 
 def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
@@ -138,7 +124,7 @@ def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
         in the order of `rows`.
 
     Raises:
-        SplitError: The corpus is too small for the sizes, or its components are too large.
+        DataError: The corpus is too small for the sizes, or its components are too large.
     """
     labels = find_components(store.fingerprints("src_identity")[rows], store.fingerprints("tgt_identity")[rows])
     sizes = np.bincount(labels)
@@ -158,10 +144,9 @@ def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
         train = rows[shuffled[free[shuffled]][: options.train_size]]
     if not len(train) or len(train) < (options.train_size or 0):
         wanted = "" if options.train_size is None else f" of the {options.train_size:,} wanted"
-        raise SplitError(
+        raise DataError(
             f"corpus: {len(train):,} pairs{wanted} left for training, after {options.test_size:,} test and "
-            f"{options.valid_size:,} valid sentences",
-            "ask for smaller splits or give more data",
+            f"{options.valid_size:,} valid sentences; ask for smaller splits or give more data"
         )
     return Splits(train, examples, len(sizes), int(sizes.max()))
 
@@ -334,7 +319,7 @@ class _Components:
         """Take components until they have `size` distinct sources; say which of the `rows` are theirs.
 
         Raises:
-            SplitError: There are fewer sources, or the components left are too large.
+            DataError: There are fewer sources, or the components left are too large.
         """
         room, taken, left = size, list[int](), list[int]()
         order = iter(self._order)
@@ -344,22 +329,17 @@ class _Components:
             room -= sources if sources <= room else 0
         self._order = [*left, *order]
         if room:
-            raise self._explain(f"corpus: {size - room:,} of {size:,} {name} sentences found", name)
+            members = self._labels == max(self._order, key=self._sizes.__getitem__, default=-1)
+            advice = f"ask for a smaller {name} split or give more data"
+            if 2 * members.sum() > len(members):
+                advice = _explain_connection(self._store, self._rows[members], len(members))
+            raise DataError(f"corpus: {size - room:,} of {size:,} {name} sentences found; {advice}")
         return np.isin(self._labels, taken)
 
-    def _explain(self, fault: str, name: str) -> SplitError:
-        """Explain why there are no more sentences for a split."""
-        left = len(self._order)
-        members = np.empty(0, dtype=np.int64)
-        if left:
-            components = f"{left:,} components left, each" if left > 1 else "1 component left,"
-            fault += f" ({components} too large for the rest)"
-            members = self._rows[self._labels == max(self._order, key=self._sizes.__getitem__)]
-        if 2 * len(members) <= len(self._rows):
-            return SplitError(fault, f"ask for a smaller {name} split or give more data")
-        fault += f": {len(members):,} of {len(self._rows):,} pairs are connected through shared sentences"
-        hubs = find_hubs(self._store, members)
-        if not hubs:
-            return SplitError(fault, f"no single sentence connects them; {READY_MADE}")
-        named = ", ".join(f"'{shorten(text)}' ({count:,} {partners})" for text, partners, count in hubs)
-        return SplitError(f"{fault}, mainly {named}", f"remove such lines, or {READY_MADE}")
+
+def _explain_connection(store: PairStore, members: Rows, all_pairs: int) -> str:
+    """Say which sentences tie most pairs of a corpus together, and what to do."""
+    named = [f"'{shorten(text)}' ({count:,} {partners})" for text, partners, count in find_hubs(store, members)]
+    hubs = f", mainly {', '.join(named)}" if named else ""
+    advice = f"{'remove such lines, or ' if named else ''}give ready-made splits, 4 or 6 files with --source"
+    return f"{len(members):,} of {all_pairs:,} pairs are connected through shared sentences{hubs}; {advice}"

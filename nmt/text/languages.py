@@ -1,4 +1,4 @@
-"""Names of languages, English ones and others, by their ISO 639-1 codes."""
+"""English names of languages by their ISO 639-1 codes."""
 
 _NAMES = """
 af Afrikaans, am Amharic, ar Arabic, az Azerbaijani, be Belarusian, bg Bulgarian, bn Bengali, br Breton, bs Bosnian,
@@ -15,14 +15,6 @@ ti Tigrinya, tk Turkmen, tl Tagalog, tn Tswana, tr Turkish, tt Tatar, ug Uyghur,
 vi Vietnamese, wo Wolof, xh Xhosa, yi Yiddish, yo Yoruba, zh Chinese, zu Zulu
 """
 NAMES = dict(entry.strip().split(" ", 1) for entry in _NAMES.replace("\n", " ").split(","))
-_OTHERS = """
-ar العربية, cs ces čeština, da dansk, de deu ger Deutsch allemand alemán tedesco, el Ελληνικά, en eng Englisch
-anglais inglés inglese inglês Engels engelska engelsk angielski, es spa español Spanisch, fi fin suomi, fr fra
-français Französisch, hu hun magyar, it ita italiano Italienisch, ja jpn 日本語, ko kor 한국어, nl nld Nederlands, pl
-pol polski, pt por português, ru rus русский, sv swe svenska, tr tur Türkçe, uk ukr українська, zh zho 中文
-"""
-OTHER_NAMES = {code: names for code, *names in map(str.split, _OTHERS.split(","))}
-"""ISO 639-3 codes, and names in the languages themselves and in others, all of one word."""
 
 
 def language_name(code: str) -> str:

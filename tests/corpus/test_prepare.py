@@ -319,7 +319,7 @@ LETTERS = {"data.cleaning.min_letters": 0.91}  # which two pairs have
 FAILURES: list[tuple[dict[str, Any], str]] = [
     (
         LETTERS | {"data.source": ["train.0", "train.1", "valid.0", "valid.1"], "data.split.train_size": 9},
-        "9 pairs wanted, but the training file has 2, as cleaning kept 2 of 12 pairs",
+        "9 pairs wanted, but the training file has 2; ask for fewer or give more data; cleaning kept 2 of 12",
     ),
     ({"data.source": "latin.tsv", "data.max_malformed": 1}, "3 of 3 lines are malformed: 3 not UTF-8"),
     (
@@ -333,12 +333,13 @@ FAILURES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         LETTERS | {"data.split.valid_size": 0},
-        "corpus: 2 of 3 test sentences found, as cleaning kept 2 of 12 pairs (few_letters dropped 10): "
-        "see data.cleaning.min_letters",
+        "corpus: 2 of 3 test sentences found; ask for a smaller test split or give more data; cleaning kept 2 of 12 "
+        "pairs (few_letters dropped 10): see data.cleaning.min_letters",
     ),
     (
         LETTERS | WHOLE | {"data.split.train_size": 9},
-        "2 pairs of the 9 wanted left for training, after 0 test and 0 valid sentences, as cleaning kept 2 of 12",
+        "2 pairs of the 9 wanted left for training, after 0 test and 0 valid sentences; ask for smaller splits or give "
+        "more data; cleaning kept 2 of 12",
     ),
     ({"data.split.valid_size": 9, "data.split.test_size": 9}, "ask for a smaller valid split or give more data"),
     ({"data.columns": [1, 3]}, "no line has columns 1 and 3 (at most 2 columns in 12 lines); write lines of"),

@@ -84,8 +84,6 @@ def test_a_tab_separated_file_is_read(tmp_path: Path, name: str) -> None:
         ("English words\tGerman words", True),
         ('"source"\t"target"\tCC-BY', True),
         (" src \ttgt", True),
-        ("English\tDeutsch", True),
-        ("Englisch\tDeutsch", True),
         ("text_en\ttext_de", True),
         ("english_sentence\tgerman-sentence", True),
         ("eng\tdeu (text)", False),  # a name that a sentence may begin with must be the whole title
@@ -132,20 +130,6 @@ def test_a_header_that_has_the_languages_in_other_columns_is_refused(
 
 
 QUOTED = [Pair("Hi, you.", 'Er sagt; "Hallo!"'), Pair("a b", "c"), Pair("Run!", "Lauf!")]
-
-
-@pytest.mark.parametrize(
-    ("languages", "titles"),
-    [(("en", "fr-CA"), "anglais;français"), (("es", "pt-BR"), "español;Português"), (("ja", "zh"), "日本語;中文")],
-)
-def test_a_title_is_in_any_language(tmp_path: Path, languages: tuple[str, str], titles: str) -> None:
-    path = written(tmp_path / "a.csv", f"{titles}\nx;y\n")
-    options = dict(zip(("src_language", "tgt_language"), languages, strict=True))
-    if languages[1] == "en":
-        setting = "`overrides={'data.columns': [2, 1]}`"
-        assert refusal(path, **options) == f"{path}:1: source and target are columns [2, 1]: {setting}"
-    else:
-        assert read(path, **options) == [Pair("x", "y")]
 
 
 def test_a_first_line_of_csv_that_is_no_header_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
