@@ -8,14 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import Config
-from nmt.exporting.formats import Obstacle, describe_text
+from nmt.exporting.formats import Obstacle, write_usage
 from nmt.layers.positions import PositionedEmbedding, sinusoids
-from nmt.models.card import CARD
 from nmt.models.storage import SavedModel
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import SelfAttentionEncoder
 from nmt.models.transformer.layer import FeedForward
-from nmt.system.files import write_text
 from nmt.text.vocabulary import SPECIAL_TOKENS
 
 NAME = "ctranslate2"
@@ -23,7 +21,7 @@ PACKAGES = ("ctranslate2",)
 QUANTIZATIONS = ("none", "int8", "float16")
 POSITIONS = 1024
 """Sinusoids that are stored: tokens of the longest input and translation."""
-USAGE = """# {name} for CTranslate2
+USAGE = """# {config.name} for CTranslate2
 
 ```python
 import ctranslate2
@@ -31,14 +29,14 @@ import sentencepiece
 
 source, target = (sentencepiece.SentencePieceProcessor(f"{{side}}.spm") for side in ("source", "target"))
 translator = ctranslate2.Translator(".")
-pieces = source.encode(["{example}"], out_type=str)
+pieces = source.encode(["How are you?"], out_type=str)
 results = translator.translate_batch(
     pieces,
-    beam_size={beam_size},
+    beam_size={config.decode.beam_size},
     patience=2,
-    length_penalty={length_penalty},
-    min_decoding_length={min_length},
-    max_decoding_length={max_length},
+    length_penalty={config.decode.length_penalty},
+    min_decoding_length={config.decode.min_length},
+    max_decoding_length={config.decode.max_length},
 )
 print(target.decode(results[0].hypotheses[0]))
 ```
@@ -107,24 +105,7 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     spec.validate()
     spec.optimize(quantization=None if quantization == "none" else quantization)
     spec.save(str(path))
-    remarks = list(describe_text(model))
-    for side, name in (("src", "source"), ("tgt", "target")):
-        pieces = model.text / f"{side}.subwords.model"
-        if pieces.exists():
-            (path / f"{name}.spm").write_bytes(pieces.read_bytes())
-    decode = model.config.decode
-    usage = USAGE.format(
-        name=model.config.name,
-        example="How are you?",
-        beam_size=decode.beam_size,
-        length_penalty=decode.length_penalty,
-        min_length=decode.min_length,
-        max_length=decode.max_length,
-        remarks="\n".join(f"- {remark} CTranslate2 does not do this." for remark in remarks),
-    )
-    card = model.path / CARD
-    write_text(path / CARD, usage + (card.read_text(encoding="utf-8") if card.exists() else ""))
-    yield from remarks
+    yield from write_usage(model, path, USAGE, "CTranslate2")
 
 
 def _options(section: Any) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def export(
 
     Args:
         model: Run or model directory; None is the newest finished run under `runs`.
-        to: Format: ctranslate2.
+        to: Format: ctranslate2 or onnx.
         output: Folder to write.
         quantization: Number format of weights; None is the format's own choice.
         overwrite: Replace an earlier export.

@@ -7,11 +7,13 @@ from typing import NamedTuple, Protocol, cast
 
 from nmt.config import Config
 from nmt.config.messages import suggest
+from nmt.models.card import CARD
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError
+from nmt.system.files import write_text
 from nmt.training.findings import Finding
 
-FORMATS = ("ctranslate2",)
+FORMATS = ("ctranslate2", "onnx")
 
 
 class Obstacle(NamedTuple):
@@ -89,3 +91,27 @@ def describe_text(model: SavedModel) -> Iterator[str]:
         yield "Sources are lower-cased."
     if steps := [step.replace("_", " ") for step in processor.normalizer.steps if step != "blanks"]:
         yield f"Sources are repaired first: {', '.join(steps)}."
+
+
+def write_usage(model: SavedModel, path: Path, usage: str, program: str) -> Iterator[str]:
+    """Write SentencePiece's models, and a README: how to translate, what the program does not do, and the model card.
+
+    Args:
+        model: The model.
+        path: The exported folder.
+        usage: Beginning of the README, with fields for `config` and `remarks`.
+        program: What translates.
+
+    Yields:
+        What `Format.write` does.
+    """
+    for side, name in (("src", "source"), ("tgt", "target")):
+        pieces = model.text / f"{side}.subwords.model"
+        if pieces.exists():
+            (path / f"{name}.spm").write_bytes(pieces.read_bytes())
+    remarks = list(describe_text(model))
+    lines = "\n".join(f"- {remark} {program} does not do this." for remark in remarks)
+    card = model.path / CARD
+    text = usage.format(config=model.config, remarks=lines)
+    write_text(path / CARD, text + (card.read_text(encoding="utf-8") if card.exists() else ""))
+    yield from remarks

@@ -79,7 +79,7 @@ def test_a_failure_leaves_nothing_new(run: Path, cli: Cli, tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (("--to", "onxx"), "onxx: no such export format; known: ctranslate2"),
+        (("--to", "onxx"), "onxx: no such export format; known: ctranslate2, onnx; did you mean onnx?"),
         (("--quantization", "int4"), "--quantization: ctranslate2 has none, int8, float16, not int4"),
         (("--output", "file"), "file: is a file; give a folder as --output"),
         (("--output", "full"), "full: contains other files (no export.json); choose another --output"),
@@ -100,11 +100,13 @@ def test_what_cannot_be_written_is_said_in_one_line(
     assert tree() == before
 
 
+@pytest.mark.parametrize("name", ["ctranslate2", "onnx"])
 def test_a_missing_package_is_named_with_its_command(
-    run: Path, refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, run: Path, refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    assert refusal(*arguments(run, tmp_path / "out")).endswith("ctranslate2 needs ctranslate2: pip install ctranslate2")
+    monkeypatch.setitem(sys.modules, name, None)
+    said = refusal(*arguments(run, tmp_path / "out", "--to", name))
+    assert said.endswith(f"{name} needs {name}: pip install {name}")
 
 
 def test_a_model_of_another_family_is_told_what_keeps_it_and_what_to_do(

@@ -1,0 +1,77 @@
+"""Translates lines with an exported model: python translate.py < input.txt > output.txt."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import sentencepiece
+
+BATCH = 64
+
+
+class Translator:
+    """An exported folder, with as many threads as there are cores (0) or that many."""
+
+    def __init__(self, folder: Path, threads: int = 0) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        graphs = (folder / f"{name}.onnx" for name in ("encoder", "decoder"))
+        self.encoder, self.decoder = (onnxruntime.InferenceSession(graph, options) for graph in graphs)
+        self.settings = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+        pieces = folder / "source.spm"
+        self.pieces = sentencepiece.SentencePieceProcessor(str(pieces)) if pieces.exists() else None
+        special = len(self.settings["special_ids"])  # text that looks like a special token is unknown
+        self.ids = {token: special + n for n, token in enumerate(self.settings["source_tokens"][special:])}
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """Translate lines, those of similar length together; an empty one stays empty."""
+        sources = [self.pieces.encode(line, out_type=str) if self.pieces else line.split() for line in lines]
+        numbers = sorted((n for n, source in enumerate(sources) if source), key=lambda n: len(sources[n]))
+        translations = [""] * len(lines)
+        for batch in (numbers[first : first + BATCH] for first in range(0, len(numbers), BATCH)):
+            for number, tokens in zip(batch, self.search([sources[n] for n in batch]), strict=True):
+                text = "".join(tokens).replace("\u2581", " ").strip()
+                translations[number] = text if self.settings["target_pieces"] else " ".join(tokens)
+        return translations
+
+    def search(self, sources: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Take the most probable word at each step; an unknown one is replaced by the source token attended most."""
+        pad, unknown, begin, end = self.settings["special_ids"]
+        lengths = np.array([len(source) + 1 for source in sources])
+        src = np.full((len(sources), lengths.max()), pad)
+        for row, source in zip(src, sources, strict=True):
+            row[: len(source) + 1] = [*(self.ids.get(token, unknown) for token in source), end]
+        state = run(self.encoder, {"src": src, "lengths": lengths})  # memory too
+        limits = (self.settings["max_length_ratio"] * lengths + self.settings["length_margin"]).astype(int)
+        limits = limits.clip(max=self.settings["max_length"])
+        rows, words = np.arange(len(sources)), np.full(len(sources), begin)
+        translations: list[list[str]] = [[] for _ in sources]
+        for length in range(1, limits.max() + 1):
+            new = run(self.decoder, {"words": words, **state})
+            words, attended = new.pop("log_probs").argmax(1), new.pop("alignment").mean(1).argmax(1)
+            state |= {name.removeprefix("next_"): value for name, value in new.items()}
+            for row, word, position in zip(rows.tolist(), words.tolist(), attended.tolist(), strict=True):
+                if word == unknown and position < len(sources[row]):
+                    translations[row].append(sources[row][position])
+                elif word != end:
+                    translations[row].append(self.settings["target_tokens"][word])
+            going = (words != end) & (length < limits[rows])
+            if not going.any():
+                break
+            if not going.all():
+                rows, words, state = rows[going], words[going], {name: state[name][going] for name in state}
+        return translations
+
+
+def run(session: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+    """The outputs of a graph by their names."""
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs), strict=True))
+
+
+if __name__ == "__main__":
+    print(*Translator(Path(__file__).parent).translate([line.rstrip("\n") for line in sys.stdin]), sep="\n")
