@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Toolkit = Literal["nmt", "OpenNMT-py", "JoeyNMT", "Marian", "CTranslate2"]
-Precision = Literal["default", "fast", "bf16", "int8"]
+Toolkit = Literal["nmt", "OpenNMT-py", "JoeyNMT", "Marian"]
+Precision = Literal["default", "fast", "bf16"]
+PEERS: tuple[Toolkit, ...] = ("OpenNMT-py", "JoeyNMT")
+"""Toolkits that have the standard models."""
 
 UPDATES_PER_REPORT = 20
 """Updates between two reports of the speed, in every toolkit."""
@@ -22,7 +24,7 @@ class System:
         description: Attention and feeding in the toolkit's own terms, or the family.
         cell: `lstm` or `gru`; empty without one.
         precision: `default`: as shipped; `fast`: fp32 products by the kernels of
-            `torch.set_float32_matmul_precision("medium")`; `bf16`: autocast; `int8`: weights of 8 bits.
+            `torch.set_float32_matmul_precision("medium")`; `bf16`: autocast.
     """
 
     name: str
@@ -70,8 +72,7 @@ def list_systems() -> list[System]:
     rows.append(("nmt", "luong_feeding", "lstm", "default"))
     for kind, cell in (("transformer", ""), ("ssru", ""), ("hybrid", "lstm")):
         rows += [("nmt", kind, cell, precision) for precision in ("default", "bf16")]
-    peers: tuple[Toolkit, ...] = ("OpenNMT-py", "JoeyNMT")
-    for toolkit in peers:
+    for toolkit in PEERS:
         for kind in DESCRIPTIONS[toolkit]:
             cell = "" if kind == "transformer" else "lstm"
             rows += [(toolkit, kind, cell, precision) for precision in ("default", "fast")]

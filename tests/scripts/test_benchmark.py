@@ -1,41 +1,22 @@
 import argparse
-import itertools
-import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import benchmark
-import numpy as np
 import pytest
 import torch
-from benchmarks import (
-    joeynmt,
-    marian,
-    opennmt,
-    ours,
-    random_nmt,
-    runtime,
-    scale,
-    serve,
-    startup,
-    systems,
-    train,
-    tutorial_loops,
-    workload,
-)
+from benchmarks import joeynmt, marian, opennmt, ours, scale, serve, startup, systems, train, workload
 from benchmarks.limit import PATHS, product_rate
 from benchmarks.measuring import Outcome, RunError, launch, run, steady
 from benchmarks.products import Product, Standard, forward_products, training_operations, weighted_rate
 
 from nmt.config import load_config
-from nmt.corpus.dataset import EncodedPairs, Sequences, open_data
+from nmt.corpus.dataset import open_data
 from nmt.system.errors import ConfigError, DataError
-from nmt.text.vocabulary import Vocabulary
 
 SCRIPTS = Path(benchmark.__file__).parent
 JOEYNMT_LOG = """\
@@ -72,7 +53,6 @@ METRICS = """\
         (opennmt.read_speeds, OPENNMT_LOG, [2848, 990]),
         (marian.read_speeds, MARIAN_LOG, [1039.36, 1041.76]),
         (ours.read_speeds, METRICS, [5200.5, 5800.0]),
-        (tutorial_loops.read_speeds, 'a warning\n{"update": 20, "tokens_per_second": 206.5}\n', [206.5]),
         (joeynmt.read_speeds, "", []),
     ],
 )
@@ -151,15 +131,6 @@ def test_standard_table_compares_rows_of_one_kind_and_cell() -> None:
     assert ours_gru[8:] == ["", ""]
     assert opennmt_luong[4:] == ["4,400", "4,000, 4,400, 4,840", "2.8", "910", "", ""]
     assert joeynmt_luong[8:] == ["", ""]
-
-
-def test_tutorial_table_compares_with_the_loop_of_the_same_set_up() -> None:
-    rows = [row for row in train.tutorial_rows() if row.config == "tutorial_luong_concat"]
-    assert [(row.loop, row.batch_size) for row in rows] == [(True, 1), (False, 8), (False, 64)]
-    results = {row.name: [_outcome(speed)] for row, speed in zip(rows, (200, 1500, 5000), strict=True)}
-    cells = _cells(train.tutorial_table(rows, results, 50_000))
-    assert [row[-1] for row in cells[2:]] == ["", "7.50", "25.00"]
-    assert cells[2][6] == "250.0"
 
 
 def test_rows_are_chosen_by_name() -> None:
@@ -270,53 +241,6 @@ def test_weighted_rate_is_all_work_over_all_time() -> None:
     assert weighted_rate(products, [10_000, 30_000]) == pytest.approx(80_000 / 4)
 
 
-def test_a_random_model_translates_to_one_length(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "lines").write_text("w1 w2\nw3\nw5 w4 w3 w2 w1 w0\n")
-    request = {"config": str(ours.write_config(tmp_path)), "overrides": ours.OVERRIDES["ssru"], "words": 12}
-    request |= {"lines": str(tmp_path / "lines"), "precision": "float32", "beam": 2, "batch_size": 2, "length": 5}
-    monkeypatch.setattr(sys, "argv", ["random_nmt.py", json.dumps(request)])
-    before = torch.get_float32_matmul_precision()
-    try:
-        random_nmt.main()
-    finally:
-        torch.set_float32_matmul_precision(before)
-    reply = json.loads(capsys.readouterr().out)
-    assert reply["seconds"] > 0
-    assert 4 <= reply["shortest"] <= reply["longest"] == 5
-
-
-@pytest.mark.parametrize(("shortest", "accepted"), [(8, True), (7, False)])
-def test_translations_of_other_lengths_are_not_measured(tmp_path: Path, shortest: int, accepted: bool) -> None:
-    (tmp_path / "lines").write_text("w1\n" * 30)
-    program = tmp_path / "python"
-    reply = json.dumps({"seconds": 0.5, "shortest": shortest, "longest": 9})
-    program.write_text(f"#!/bin/sh\necho a warning\necho '{reply}'\n")
-    program.chmod(0o755)
-    row = runtime.list_searches(peers=True)[-1]
-    assert (row.name, row.beam) == ("ctranslate2-beam-5", 5)
-    common = {"lines": str(tmp_path / "lines"), "length": 9, "threads": 1}
-    if accepted:
-        assert runtime.translate(row, program, common, tmp_path / "log").speed == 60
-    else:
-        with pytest.raises(RunError, match="translations of 7 to 9 words"):
-            runtime.translate(row, program, common, tmp_path / "log")
-
-
-def test_random_models_are_compared_with_ctranslate2_of_the_same_beam() -> None:
-    rows = {row.name: row for row in runtime.list_searches(peers=True)}
-    results = {
-        "nmt-transformer-beam-1": [_outcome(900, precision="float32"), _outcome(1000), _outcome(1100)],
-        "ctranslate2-int8-beam-1": [_outcome(800, precision="int8")],
-        "ctranslate2-beam-5": [_outcome(200)],
-    }
-    cells = _cells(runtime.table([rows[name] for name in results], results))[2:]
-    first = ["nmt", "Transformer", "float32", "1", "1,000", "900, 1,000, 1,100", "100", "1.25 / –"]
-    assert cells[0] == first
-    assert cells[1][-1] == ""
-
-
 def _groups(number: int) -> dict[str, list[tuple[str, str]]]:
     return {f"s{n}": [(f"s{n}", f"t{n}.{k}") for k in range(1 + n % 3)] for n in range(number)}
 
@@ -421,32 +345,6 @@ def test_data_of_random_sentences_is_made_once(tmp_path: Path) -> None:
 def test_memory_of_a_process_is_read() -> None:
     status = "Name:\tpython\nVmHWM:\t  204800 kB\nVmRSS:\t  200000 kB\nRssAnon:\t  102400 kB\n"
     assert startup.read_memory(status) == (200 << 20, 100 << 20)
-
-
-@pytest.mark.parametrize(("loop", "batch"), tutorial_loops.BATCH_SIZES.items())
-def test_loops_of_tutorials_count_real_tokens(loop: str, batch: int) -> None:
-    ids = np.arange(4, 10, dtype=np.int32)
-    sentences = Sequences.pack([*[ids[:3].tolist()] * 20, ids.tolist()])
-    size = len(Vocabulary(str(n) for n in range(6)))
-    tutorial_loops.random.seed(0)
-    updates = tutorial_loops.updates(loop, EncodedPairs(sentences, sentences), size, size)
-    found = list(itertools.islice(updates, 3))
-    # 3 tokens and the end, or 6 and the end for the one long sentence.
-    for tokens in found:
-        assert 4 * batch <= tokens <= 7 * batch
-        assert (tokens - 4 * batch) % 3 == 0
-    assert statistics.mean(found) < 5.5 * batch
-
-
-@pytest.mark.soak
-def test_tutorial_loop_runs_as_a_program(tmp_path: Path) -> None:
-    data = scale.prepare(tmp_path, scale.Scale(pairs=50, vocabulary=60), 1)
-    command = [sys.executable, "-m", "benchmarks.tutorial_loops", "luong", "--data", str(data)]
-    command += ["--updates", "4", "--report-every", "2"]
-    found = subprocess.run(command, cwd=SCRIPTS, capture_output=True, text=True, check=True)
-    speeds = tutorial_loops.read_speeds(found.stdout)
-    assert len(speeds) == 2
-    assert min(speeds) > 0
 
 
 def test_rates_leave_the_setting_of_products_as_it_was() -> None:
