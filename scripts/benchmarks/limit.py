@@ -2,25 +2,23 @@
 
 import argparse
 import contextlib
-import statistics
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
 import torch
+from torch.utils.benchmark import Timer
 from tqdm import tqdm
 
 from benchmarks import ours
 from benchmarks.arguments import Commands, add_parser, updates
-from benchmarks.products import Product, Standard, forward_products, training_operations, weighted_rate
+from benchmarks.products import Kind, Product, Standard, forward_products, training_operations, weighted_rate
 from benchmarks.tables import markdown
 from benchmarks.workload import check_workload, read_lines
 
 PATHS = ("fp32", "fp32, fast products", "bf16")
-REPETITIONS = 5
-SECONDS = 0.02  # a timing takes at least this long
-KINDS: tuple[Literal["luong", "bahdanau", "transformer"], ...] = ("luong", "bahdanau", "transformer")
+SECONDS = 0.1  # of measuring a product
+KINDS = get_args(Kind)
 
 
 def add_command(commands: Commands) -> None:
@@ -104,7 +102,8 @@ def product_rate(product: Product, path: str) -> float:
         _ = gradient.mT @ inputs
 
     with products_of(path):
-        return 3 * 2 * number * rows * inner * columns / seconds_of(work)
+        timer = Timer("work()", globals={"work": work}, num_threads=torch.get_num_threads())
+        return 3 * 2 * number * rows * inner * columns / timer.blocked_autorange(min_run_time=SECONDS).median
 
 
 @contextlib.contextmanager
@@ -116,17 +115,3 @@ def products_of(path: str) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-def seconds_of(work: Callable[[], None]) -> float:
-    """Median seconds of a call."""
-
-    def timed(calls: int) -> float:
-        begin = time.perf_counter()
-        for _ in range(calls):
-            work()
-        return (time.perf_counter() - begin) / calls
-
-    timed(3)
-    calls = max(3, int(SECONDS / timed(3)))
-    return statistics.median(timed(calls) for _ in range(REPETITIONS))

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-GATES = {"lstm": 4, "gru": 3}
+GATES = 4  # of an LSTM
+Kind = Literal["luong", "bahdanau", "transformer"]
 
 
 @dataclass(frozen=True)
@@ -12,11 +13,10 @@ class Standard:
     """The sizes that determine the products of a batch.
 
     Attributes:
-        kind: `luong` (general score), `luong_feeding`, `bahdanau` (additive score) or `transformer`.
+        kind: `luong` (general score), `bahdanau` (additive score) or `transformer`.
         src_length: Mean source tokens, including EOS.
         tgt_length: Mean target tokens, including EOS.
         vocabulary: Target words, including special ones.
-        cell: Recurrent cell of both sides.
         embedding: Units of a word's vector, and of every layer of a Transformer.
         hidden: Units of a recurrent decoder; each of the encoder's two directions has half of them.
         batch: Sentences.
@@ -25,11 +25,10 @@ class Standard:
         feed_forward: Units inside its feed-forward sublayers.
     """
 
-    kind: Literal["luong", "luong_feeding", "bahdanau", "transformer"]
+    kind: Kind
     src_length: float
     tgt_length: float
     vocabulary: int
-    cell: Literal["lstm", "gru"] = "lstm"
     embedding: int = 256
     hidden: int = 512
     batch: int = 64
@@ -74,29 +73,26 @@ def forward_products(model: Standard) -> list[Product]:
     """The products of a forward pass without padding; without that of the initial decoder state."""
     if model.kind == "transformer":
         return transformer_products(model)
-    hidden, half, gates = model.hidden, model.hidden // 2, GATES[model.cell]
+    hidden, half, embedding = model.hidden, model.hidden // 2, model.embedding
     src, tgt = model.batch * model.src_length, model.batch * model.tgt_length  # tokens
     steps = model.tgt_length
-    loops = model.kind != "luong"
     products = [
-        Product("encoder, input", 2 * src, model.embedding, gates * half, 2),
-        Product("encoder, recurrence", 2 * src, half, gates * half, 2 * model.src_length),
+        Product("encoder, input", 2 * src, embedding, GATES * half, 2),
+        Product("encoder, recurrence", 2 * src, half, GATES * half, 2 * model.src_length),
         Product("keys", src, hidden, hidden),
-        Product("decoder, input", tgt, model.embedding, gates * hidden),
-        Product("decoder, recurrence", tgt, hidden, gates * hidden, steps),
+        Product("decoder, input", tgt, embedding, GATES * hidden),
+        Product("decoder, recurrence", tgt, hidden, GATES * hidden, steps),
     ]
-    if loops:
-        feedback = "decoder, context" if model.kind == "bahdanau" else "decoder, attentional vector"
-        products.append(Product(feedback, tgt, hidden, gates * hidden, steps))
     if model.kind == "bahdanau":
+        products.append(Product("decoder, context", tgt, hidden, GATES * hidden, steps))
         products.append(Product("query", tgt, hidden, hidden, steps))
         products.append(Product("scores", tgt * model.src_length, hidden, 1, steps))
+        products.append(Product("context", tgt, model.src_length, hidden, steps, model.batch))
+        products.append(Product("readout", tgt, 2 * hidden + embedding, hidden))
     else:
-        scores = Product("scores", tgt, hidden, model.src_length, steps if loops else 1, model.batch)
-        products.append(scores)
-    products.append(Product("context", tgt, model.src_length, hidden, steps if loops else 1, model.batch))
-    size = 2 * hidden + (model.embedding if model.kind == "bahdanau" else 0)
-    products.append(Product("readout", tgt, size, hidden, steps if model.kind == "luong_feeding" else 1))
+        products.append(Product("scores", tgt, hidden, model.src_length, 1, model.batch))
+        products.append(Product("context", tgt, model.src_length, hidden, 1, model.batch))
+        products.append(Product("readout", tgt, 2 * hidden, hidden))
     products.append(Product("output layer", tgt, hidden, model.vocabulary))
     return products
 
@@ -139,8 +135,7 @@ def training_operations(model: Standard) -> float:
         S/T * (2*2*(E + D/2)*G*D/2 + 2*D*D)      encoder, both directions, and keys
         + 2*(E + D)*G*D + 2*2*S*D                cell; scores and context
         + 2*2*D*D + 2*D*V                        readout and output layer
-        [+ 2*D*G*D                               feedback: Bahdanau order or input feeding
-         + 2*D*D + 2*E*D]                        query, and the word in the readout: Bahdanau order only
+        [+ 2*D*G*D + 2*D*D + 2*E*D]              context as input, query, word in the readout: Bahdanau's order only
 
     of a Transformer with L layers of E units and F inside the feed-forward sublayers
 

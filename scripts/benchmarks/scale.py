@@ -124,19 +124,9 @@ def prepare(folder: Path, point: Scale, threads: int) -> Path:
 def random_sentences(point: Scale, seed: int) -> Iterator[str]:
     """Sentences of random words, in which every word occurs at least once if there is room for all of them."""
     generator = random.Random(seed)
-    names = [word(number) for number in range(point.vocabulary)]
+    names = [f"w{number}" for number in range(point.vocabulary)]
     unused = iter(generator.sample(names, len(names)))
     for _ in range(point.pairs):
         chosen = list(itertools.islice(unused, point.length))
         chosen += generator.choices(names, k=point.length - len(chosen))
         yield " ".join(chosen)
-
-
-def word(number: int) -> str:
-    """The number-th word: a, b, ..., z, ba, bb, ..."""
-    letters = ""
-    while True:
-        number, letter = divmod(number, 26)
-        letters = chr(ord("a") + letter) + letters
-        if not number:
-            return letters

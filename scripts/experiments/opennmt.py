@@ -1,4 +1,4 @@
-"""OpenNMT-py's recurrent models on the data of an experiment, for the same time."""
+"""OpenNMT-py's recurrent model on the data of an experiment, for the same time."""
 
 import argparse
 import json
@@ -21,11 +21,6 @@ from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.text.vocabulary import SPECIAL_TOKENS
 
 VERSION = "3.5.1"
-CONFIGS: dict[str, dict[str, Any]] = {
-    "general": {"global_attention": "general", "input_feed": 0},
-    "mlp, input feeding": {"global_attention": "mlp", "input_feed": 1},
-}
-"""Two sensible configs, beside what `config_of` says."""
 PATHS = "data", "src_vocab", "tgt_vocab", "save_model"
 """Keys of a config that hold paths of this machine."""
 PROBE, REPORT = 150, 50
@@ -38,7 +33,6 @@ def add_command(commands: Commands) -> None:
         commands, train_opennmt, "opennmt", "train OpenNMT-py on the data of the experiment's first cell"
     )
     parser.add_argument("--python", type=Path, required=True, metavar="PYTHON", help="interpreter with OpenNMT-py")
-    parser.add_argument("--kind", choices=CONFIGS, default="general", help="attention and feeding")
     parser.add_argument("--minutes", type=positive, required=True, help="time of training")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--test", action="store_true", help="add the score of the test split to a finished result")
@@ -47,7 +41,7 @@ def add_command(commands: Commands) -> None:
 def train_opennmt(arguments: argparse.Namespace) -> None:
     """Train for about the given time, translate and score, and add the result to the ledger."""
     experiment = read_experiment(arguments.experiment)
-    name = f"OpenNMT-py {arguments.kind}, {arguments.minutes} min"
+    name = f"OpenNMT-py general, {arguments.minutes} min"
     cell = Cell(name=name, seed=arguments.seed, settings=experiment.cells[0].data_settings)
     known = path_of(experiment.name, cell.key).exists()
     if known and not arguments.test:
@@ -64,7 +58,7 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
         return
 
     def train(updates: int, file: str) -> tuple[dict[str, Any], Finished]:
-        config = config_of(arguments.kind, folder, updates, len(data.train), arguments.seed)
+        config = config_of(folder, updates, len(data.train), arguments.seed)
         options = opennmt.write_config(config, folder / f"{file}.json")
         finished = launch(arguments.python, opennmt.MODULE, options, folder / f"{file}.log", arguments.threads)
         return config, finished
@@ -107,15 +101,16 @@ def write_texts(data: DataDirectory, folder: Path) -> None:
         write_lines(folder / f"{split}.src", map(" ".join, tokens))
 
 
-def config_of(kind: str, folder: Path, updates: int, pairs: int, seed: int) -> dict[str, Any]:
-    """The config of a training of so many updates.
+def config_of(folder: Path, updates: int, pairs: int, seed: int) -> dict[str, Any]:
+    """The config of a training of so many updates, with general attention and no input feeding.
 
     Sizes as in this project's standard model. As in this project's recipe there are label smoothing and a learning rate
     that falls: it is halved 6 times in the last 40% of the updates.
     """
     texts, vocabularies = ((folder / f"{name}.src", folder / f"{name}.tgt") for name in ("train", "vocabulary"))
     return opennmt.standard_config(texts, vocabularies, folder, updates, pairs) | {
-        **CONFIGS[kind],
+        "global_attention": "general",
+        "input_feed": 0,
         "seed": seed,
         "src_vocab_size": 100_000,
         "tgt_vocab_size": 100_000,

@@ -198,12 +198,8 @@ def test_operations_of_the_standard_model() -> None:
     cell, attention, readout = 2 * (256 + 512) * 2048, 2 * 2 * 10 * 512, 2 * 1024 * 512
     luong = encoder + cell + attention + readout + 2 * 512 * 5000
     assert training_operations(Standard("luong", 10, 10, 5000)) == pytest.approx(3 * luong)
-    feeding = luong + 2 * 512 * 2048
-    assert training_operations(Standard("luong_feeding", 10, 10, 5000)) == pytest.approx(3 * feeding)
-    bahdanau = feeding + 2 * 512 * 512 + 2 * 256 * 512
+    bahdanau = luong + 2 * 512 * 2048 + 2 * 512 * 512 + 2 * 256 * 512
     assert training_operations(Standard("bahdanau", 10, 10, 5000)) == pytest.approx(3 * bahdanau)
-    gru = luong - 2 * 2 * (256 + 256) * 256 - 2 * (256 + 512) * 512
-    assert training_operations(Standard("luong", 10, 10, 5000, cell="gru")) == pytest.approx(3 * gru)
 
 
 def test_operations_of_a_transformer() -> None:
@@ -316,8 +312,7 @@ def test_random_sentences_hold_every_word() -> None:
     sentences = [sentence.split() for sentence in scale.random_sentences(point, 1)]
     assert {len(sentence) for sentence in sentences} == {10}
     assert len(sentences) == 40
-    assert {word for sentence in sentences for word in sentence} == {scale.word(n) for n in range(300)}
-    assert [scale.word(n) for n in (0, 25, 26, 27, 26 * 26)] == ["a", "z", "ba", "bb", "baa"]
+    assert {word for sentence in sentences for word in sentence} == {f"w{n}" for n in range(300)}
 
 
 def test_one_parameter_varies_at_a_time() -> None:

@@ -261,8 +261,8 @@ def test_reports_of_opennmt_are_read() -> None:
 
 
 def test_opennmt_halves_its_learning_rate_at_the_end(tmp_path: Path) -> None:
-    config = opennmt.config_of("mlp, input feeding", tmp_path, 1000, 500, 3)
-    assert (config["global_attention"], config["input_feed"], config["seed"]) == ("mlp", 1, 3)
+    config = opennmt.config_of(tmp_path, 1000, 500, 3)
+    assert (config["global_attention"], config["input_feed"], config["seed"]) == ("general", 0, 3)
     assert (config["start_decay_steps"], config["decay_steps"]) == (600, 67)
     path = tmp_path / "config.json"
     assert opennmt.opennmt.write_config(config, path) == ["-config", str(path)]
