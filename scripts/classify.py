@@ -37,6 +37,13 @@ LONGEST = 400
 """Words of a text that are read."""
 SHOWN = 20
 """Texts on the page."""
+PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
+<style>body{{font:16px/1.6 sans-serif;max-width:50em;margin:2em auto;padding:0 1em}}h2{{font-size:1em}}</style>
+<h1>{title}</h1>
+<p>The darker a word, the larger its weight in the vector that was classified; hold it to see the number.</p>
+{rows}</html>
+"""
 Text = tuple[str, str]
 """A class and a text."""
 
@@ -135,16 +142,7 @@ def make_page(
             for one, weight in zip(tokens, weights, strict=False)
         ]
         rows.append(f"<h2>{html.escape(label)}, classified as {html.escape(guess)}</h2><p>{' '.join(marked)}</p>")
-    head = '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    style = (
-        "<style>body{font:16px/1.6 sans-serif;max-width:50em;margin:2em auto;padding:0 1em}h2{font-size:1em}</style>"
-    )
-    lead = (
-        "<p>The darker a word, the larger its weight in the vector that was classified; hold it to see the number.</p>"
-    )
-    return (
-        f"{head}<title>{html.escape(title)}</title>{style}<h1>{html.escape(title)}</h1>{lead}{''.join(rows)}</html>\n"
-    )
+    return PAGE.format(title=html.escape(title), rows="".join(rows))
 
 
 def main() -> None:
@@ -164,14 +162,11 @@ def main() -> None:
 
 def run(arguments: argparse.Namespace) -> str:
     """The accuracy on the test texts."""
-    texts, tokenizer = (
-        [read_texts(path) for path in (arguments.train, arguments.test)],
-        WordTokenizer("en", lowercase=True),
-    )
+    texts = [read_texts(path) for path in (arguments.train, arguments.test)]
+    tokenizer = WordTokenizer("en", lowercase=True)
     words = [[tokens[:LONGEST] for tokens in tokenizer.tokenize([text for _, text in part])] for part in texts]
-    vocabulary = Vocabulary.from_counts(
-        Counter(word for tokens in words[0] for word in tokens), min_count=2, max_size=20_000
-    )
+    counts = Counter(word for tokens in words[0] for word in tokens)
+    vocabulary = Vocabulary.from_counts(counts, min_count=2, max_size=20_000)
     classes = sorted({label for label, _ in texts[0]})
     if unknown := {label for label, _ in texts[1]} - {*classes}:
         raise DataError(f"{arguments.test}: has classes that training has not: {', '.join(sorted(unknown))}")

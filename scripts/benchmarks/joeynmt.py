@@ -24,22 +24,14 @@ def config(system: System, workload: Path, folder: Path, updates: int) -> dict[s
         vocabulary = str(workload / f"vocab.joey.{language}")
         return {"lang": language, "level": "word", "lowercase": False, "max_length": 100, "voc_file": vocabulary}
 
-    training: dict[str, Any] = {
-        "optimizer": "adam",
-        "learning_rate": 0.001,
-        "learning_rate_min": 0.0,
-        "clip_grad_norm": 1.0,
-    }
-    training |= {"scheduling": "exponential", "decrease_factor": 1.0, "epochs": 1000, "updates": updates}
+    training: dict[str, Any] = {"optimizer": "adam", "learning_rate": 0.001, "learning_rate_min": 0.0}
+    training |= {"clip_grad_norm": 1.0, "scheduling": "exponential", "decrease_factor": 1.0}
+    training |= {"epochs": 1000, "updates": updates}
     training |= {"batch_size": 64, "batch_type": "sentence", "normalization": "tokens", "loss": "crossentropy"}
     training |= {"shuffle": True, "validation_freq": 100_000_000, "logging_freq": UPDATES_PER_REPORT}
     training |= {"early_stopping_metric": "loss", "overwrite": True, "print_valid_sents": [], "keep_best_ckpts": 1}
-    decoder = {
-        "hidden_size": 512,
-        "hidden_dropout": 0.2,
-        "init_hidden": "bridge",
-        "input_feeding": system.kind != "luong",
-    }
+    decoder = {"hidden_size": 512, "hidden_dropout": 0.2, "init_hidden": "bridge"}
+    decoder["input_feeding"] = system.kind != "luong"
     sides = {**common, "hidden_size": 256, "bidirectional": True}, {**common, **decoder, "attention": attention}
     if system.kind == "transformer":
         layers = {"num_layers": 4, "num_heads": 4, "hidden_size": 256, "ff_size": 1024, "layer_norm": "pre"}

@@ -79,14 +79,9 @@ TRANSLATION_TIME = r"(?:Total translation time|Time w/o python interpreter load/
 
 def search_arguments(model: Path, src: Path, output: Path, beam: int, max_length: int = 60) -> list[str]:
     """Arguments that translate a tokenised file."""
-    options: dict[str, object] = {
-        "model": model,
-        "src": src,
-        "output": output,
-        "beam_size": beam,
-        "max_length": max_length,
-    }
-    options |= {"length_penalty": "avg" if beam > 1 else "none", "batch_type": "sents", "batch_size": 32, "gpu": -1}
+    options: dict[str, object] = {"model": model, "src": src, "output": output, "beam_size": beam}
+    options |= {"max_length": max_length, "length_penalty": "avg" if beam > 1 else "none"}
+    options |= {"batch_type": "sents", "batch_size": 32, "gpu": -1}
     return ["-report_time", *(part for key, value in options.items() for part in (f"-{key}", str(value)))]
 
 

@@ -14,20 +14,11 @@ from nmt.system.files import read_json
 
 SPLITS = ("train", "valid", "test")
 
-CLEANING: dict[str, Any] = {
-    "unicode": "none",
-    "control_characters": False,
-    "html_entities": False,
-    "max_characters": None,
-}
-CLEANING |= {"max_ratio": None, "min_letters": 0.0, "copies": True, "duplicates": "keep"}
+CLEANING: dict[str, Any] = {"unicode": "none", "control_characters": False, "html_entities": False}
+CLEANING |= {"max_characters": None, "max_ratio": None, "min_letters": 0.0, "copies": True, "duplicates": "keep"}
 """None, so that all toolkits train on the same pairs."""
 STANDARD: dict[str, Any] = {
-    "data": {
-        "src_language": "en",
-        "tgt_language": "de",
-        "cleaning": CLEANING,
-    },
+    "data": {"src_language": "en", "tgt_language": "de", "cleaning": CLEANING},
     "text": {"tokenizer": "whitespace", "vocabulary": {"min_count": 2}},
     "model": {
         "embedding_size": 256,

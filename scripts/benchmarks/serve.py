@@ -130,7 +130,8 @@ def start_opennmt(arguments: argparse.Namespace, texts: list[str], folder: Path)
     """Start OpenNMT-py's server; its answers are to be those that it gives to one client."""
     if arguments.opennmt_model is None:
         raise RunError("give --opennmt-model")
-    port = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as probe:  # a port that is free
+        port = int(probe.getsockname()[1])
     config, log = folder / "opennmt.json", folder / "opennmt.log"
     config.write_text(json.dumps(opennmt.server_config(arguments.opennmt_model.resolve())), encoding="utf-8")
     command = [str(arguments.opennmt.absolute()), "-W", "ignore", "-m", opennmt.SERVER_MODULE]
@@ -159,13 +160,6 @@ def wait_for(process: subprocess.Popen[bytes], log: Path) -> None:
     if process.poll() is not None:
         raise RunError(f"exit code {process.returncode}; log: {log}")
     time.sleep(0.05)
-
-
-def free_port() -> int:
-    """A port that no server listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def ask_all(server: Server, load: Load, clients: int, seconds: int) -> None:
