@@ -164,26 +164,6 @@ def test_every_row_of_ours_is_a_config_and_compares_with_a_peer(tmp_path: Path) 
     assert models["hybrid"].encoder == models["transformer"].encoder
 
 
-def test_peers_get_the_same_model(tmp_path: Path) -> None:
-    (tmp_path / "train.en").write_text("a\nb\nc\n")
-    rows = {system.name: system for system in systems.list_systems()}
-    joey = joeynmt.config(rows["joeynmt-luong-gru"], tmp_path, tmp_path, 40)["model"]["decoder"]
-    assert joey.items() >= {"attention": "luong", "input_feeding": False, "rnn_type": "gru", "hidden_size": 512}.items()
-    additive = opennmt.config(rows["opennmt-py-bahdanau-lstm"], tmp_path, tmp_path, 40)
-    assert (additive["global_attention"], additive["input_feed"], additive["rnn_type"]) == ("mlp", 1, "LSTM")
-    assert (additive["bucket_size"], additive["train_steps"]) == (3, 40)
-    general = opennmt.config(rows["opennmt-py-luong-gru"], tmp_path, tmp_path, 40)
-    assert (general["global_attention"], general["input_feed"], general["rnn_type"]) == ("general", 0, "GRU")
-    transformer = opennmt.config(rows["opennmt-py-transformer"], tmp_path, tmp_path, 40)
-    assert (transformer["encoder_type"], transformer["decoder_type"], transformer["heads"]) == ("transformer",) * 2 + (
-        4,
-    )
-    assert (transformer["word_vec_size"], transformer["hidden_size"], transformer["train_steps"]) == (256, 256, 40)
-    model = joeynmt.config(rows["joeynmt-transformer"], tmp_path, tmp_path, 40)["model"]
-    assert model["encoder"] == model["decoder"]
-    assert model["encoder"].items() >= {"type": "transformer", "layer_norm": "pre", "ff_size": 1024}.items()
-
-
 def test_marian_gets_its_vocabulary(tmp_path: Path) -> None:
     for language in marian.LANGUAGES:
         (tmp_path / f"vocab.{language}").write_text('.\n"\nno\n')
@@ -313,17 +293,6 @@ def test_random_sentences_hold_every_word() -> None:
     assert {len(sentence) for sentence in sentences} == {10}
     assert len(sentences) == 40
     assert {word for sentence in sentences for word in sentence} == {f"w{n}" for n in range(300)}
-
-
-def test_one_parameter_varies_at_a_time() -> None:
-    base = scale.Scale()
-    for name in scale.VARIED:
-        values = [value for value, _ in scale.points(name)]
-        assert values == sorted(set(values))
-        for value, point in scale.points(name):
-            differing = [field for field, found in vars(point).items() if found != getattr(base, field)]
-            assert differing in ([], [scale.VARIED[name][0]])
-            assert value in vars(point).values()
 
 
 def test_data_of_random_sentences_is_made_once(tmp_path: Path) -> None:

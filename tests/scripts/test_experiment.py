@@ -1,9 +1,7 @@
 import argparse
 import dataclasses
 import json
-import re
 import sys
-from collections import Counter
 from pathlib import Path
 
 import experiment
@@ -79,14 +77,8 @@ settings = ["text.subword.vocabulary_size=4000", "train.r_drop=1"]
         ("config =", "is not an experiment (TOMLDecodeError: Invalid value (at end of document))"),
         ("config = 'a'", "cells: field required"),
         ("config = 'a'\ncells = []", "cells: should have at least 1 item after validation, not 0, found []"),
-        ("config = 'a'\ncells = 'b'", "cells: should be a valid tuple, found 'b'"),
-        ("config = 3\n[[cells]]\nname = 'b'", "config: should be a valid string, found 3"),
         ("config = 'a'\nsetting = []\n[[cells]]\nname = 'b'", "setting: unknown key; did you mean settings?"),
-        ("config = 'a'\n[[cells]]\nseeds = [1]", "cells.0.name: field required"),
         ("config = 'a'\n[[cells]]\nname = '!'", "cells.0.name: should match pattern '[A-Za-z0-9]', found '!'"),
-        ("config = 'a'\n[[cells]]\nname = 'b'\nsettings = 'c'", "cells.0.settings: should be a valid tuple, found 'c'"),
-        ("config = 'a'\n[[cells]]\nname = 'b'\nsetings = []", "cells.0.setings: unknown key"),
-        ("config = 'a'\n[[cells]]\nname = 'b'\nseeds = ['1']", "cells.0.seeds.0: should be a valid integer, found '1'"),
         (
             "config = 'a'\n[[cells]]\nname = 'B 4'\n[[cells]]\nname = 'b-4'",
             "several cells have the key b-4-1; give them names or seeds that differ",
@@ -134,28 +126,21 @@ def test_bad_arguments_get_one_line(
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.stem for path in EXPERIMENTS])
-def test_every_cell_has_a_valid_config_and_a_name_of_its_own(path: Path) -> None:
-    cells = read_experiment(path).cells
-    assert len({cell.key for cell in cells}) == len(cells)
-    for cell in cells:
-        load_config(read_experiment(path).config, list(cell.settings))
-
-
-@pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.stem for path in EXPERIMENTS])
 def test_the_ledger_has_results_of_the_experiments_as_they_are(path: Path) -> None:
     experiment = read_experiment(path)
     cells = {(cell.name, cell.seed): cell for cell in experiment.cells}
+    settings = {key: settings_of(load_config(experiment.config, list(cell.settings))) for key, cell in cells.items()}
     for result in read_results(path.stem):
         if result.config:
             cell = cells[result.cell, result.seed]
-            assert result.settings == settings_of(load_config(experiment.config, list(cell.settings)))
+            assert result.settings == settings[result.cell, result.seed]
             assert (result.models, result.teachers) == (list(cell.models), list(cell.teachers))
             assert result.init_from == cell.init_from
         for scores in result.scores.values():
             assert all(0 <= score.value <= 100 and score.signature for score in scores.values())
 
 
-@pytest.mark.parametrize("name", ["tatoeba", "tatoeba_small", "multi30k", "sample"])
+@pytest.mark.parametrize("name", ["tatoeba_small", "sample"])
 def test_the_settings_of_a_result_are_its_whole_config(name: str, tmp_path: Path) -> None:
     config = load_config(
         name, ["train.seed=3", "train.threads=1", "model.attention={score: additive, options: {size: 64}}"]
@@ -174,22 +159,6 @@ def test_the_tables_show_the_ledger() -> None:
     assert tables.with_tables(text) == text
 
 
-def test_the_table_of_errors_counts_the_verdicts_on_each_sentence() -> None:
-    lines = (SCRIPTS / "experiments/tatoeba_errors.tsv").read_text(encoding="utf-8").splitlines()
-    rows = [dict(zip(lines[0].split("\t"), line.split("\t"), strict=True)) for line in lines[1:]]
-    assert [int(row["line"]) for row in rows] == list(range(26, 5001, 50))
-    assert all(bool(row["cause"]) == (row["verdict"] == "wrong") for row in rows)
-    verdicts = Counter(row["verdict"] for row in rows)
-    text = " ".join(tables.README.read_text(encoding="utf-8").split())
-    said = re.search(r"(\d+) are a reference word for word, (\d+) others .*?, (\d+) are wrong", text)
-    assert said
-    assert list(map(int, said.groups())) == [verdicts[name] for name in ("as a reference", "right", "wrong")]
-    table = text.split("| cause | number | for example |")[1].split("- All ten")[0]
-    counts = {cause: int(number) for cause, number in re.findall(r"\| ([a-z ,]+) \| (\d+) \|", table)}
-    assert counts.pop("word order") == 0
-    assert counts == Counter(row["cause"] for row in rows if row["cause"])
-
-
 def test_results_are_stored_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "LEDGER", tmp_path)
     write_result(RESULT, "plain-1")
@@ -203,12 +172,9 @@ def test_results_are_stored_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("[]", r"plain-1\.json: is not a result"),
         ('{"x": 1}', r"plain-1\.json: is not a result of the ledger \(experiment: Field required\)"),
         ("{", r"plain-1\.json: not valid JSON"),
-        ('"bleu": {}', r"\(scores\.valid\.bleu\.value: Field required\)"),
         ('"seed": "one"', r"\(seed: Input should be a valid integer"),
-        ('"more": 1', r"\(more: Unexpected keyword argument\)"),
     ],
 )
 def test_a_damaged_result_is_named(tmp_path: Path, text: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,9 +182,7 @@ def test_a_damaged_result_is_named(tmp_path: Path, text: str, expected: str, mon
     path = write_result(RESULT, "plain-1")
     values = json.loads(path.read_text())
     if text.startswith('"'):
-        changed = json.loads(f"{{{text}}}")
-        values |= {"scores": {"valid": changed}} if "bleu" in changed else changed
-        text = json.dumps(values)
+        text = json.dumps(values | json.loads(f"{{{text}}}"))
     path.write_text(text)
     with pytest.raises((ConfigError, DataError), match=expected):
         read_results("trial")
@@ -258,15 +222,6 @@ def test_reports_of_opennmt_are_read() -> None:
     assert opennmt.read_seconds(line.format(50, 52) + line.format(100, 102)) == [52.0, 102.0]
     with pytest.raises(RunError, match="no progress"):
         opennmt.read_seconds(line.format(50, 52))
-
-
-def test_opennmt_halves_its_learning_rate_at_the_end(tmp_path: Path) -> None:
-    config = opennmt.config_of(tmp_path, 1000, 500, 3)
-    assert (config["global_attention"], config["input_feed"], config["seed"]) == ("general", 0, 3)
-    assert (config["start_decay_steps"], config["decay_steps"]) == (600, 67)
-    path = tmp_path / "config.json"
-    assert opennmt.opennmt.write_config(config, path) == ["-config", str(path)]
-    assert json.loads(path.read_text()) == config
 
 
 @pytest.mark.soak

@@ -22,7 +22,7 @@ from nmt.models.build import build_model
 from nmt.system.errors import ConfigError
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
-from nmt.text.vocabulary import EOS_ID, Vocabulary
+from nmt.text.vocabulary import BOS_ID, EOS_ID, Vocabulary
 from nmt.translation.translator import Translator
 
 GOLDEN = Path(__file__).parents[1] / "golden/model"
@@ -163,84 +163,23 @@ def random_translator(config: Config) -> Translator:
     return Translator(model, processor, DecodeSection(beam_size=2, max_length=6))
 
 
-class Independent:
-    """A Transformer with pre-norm in numpy, whole sentences as matrices."""
-
-    def __init__(self, model: torch.nn.Module, num_heads: int, source: list[int], words: list[int]) -> None:
-        self.w = {name: value.double().numpy() for name, value in model.state_dict().items()}
-        self.num_heads, self.alignments, self.scores = num_heads, list[Any](), list[Any]()
-        x = self.embed("encoder", source)
-        for layer in ("encoder.layers.0", "encoder.layers.1"):
-            x = self.feed(
-                layer, x + self.attend_itself(f"{layer}.attention", self.norm(f"{layer}.residual.norm", x), 0)
-            )
-        self.h = self.norm("encoder.norm", x)
-        y = self.embed("decoder", words)
-        for layer in ("decoder.layers.0", "decoder.layers.1"):
-            z = self.norm(f"{layer}.history_residual.norm", y)
-            y = y + self.attend_itself(f"{layer}.history.attention", z, -np.inf)
-            z, heads = self.norm(f"{layer}.attention_residual.norm", y), f"{layer}.attention.heads"
-            w_q, w_k, w_v, w_o = (self.w[f"{heads}.{name}.weight"] for name in ("query", "key", "value", "output"))
-            y = self.feed(layer, y + self.attend(z @ w_q.T, self.h @ w_k.T, self.h @ w_v.T, 0) @ w_o.T)
-        self.r = self.norm("decoder.readout.0", y)
-        powers = np.exp(self.r @ self.w["decoder.output.weight"].T + self.w["decoder.output.bias"])
-        self.p = powers / powers.sum(axis=1, keepdims=True)
-
-    def embed(self, side: str, ids: list[int]) -> NDArray[np.float64]:
-        table = self.w[f"{side}.embedding.words.weight"]
-        size = table.shape[1]
-        angles = np.arange(len(ids))[:, None] / 10_000 ** (np.arange(0, size, 2) / size)
-        waves = np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(len(ids), size)
-        return np.sqrt(size) * table[ids] + waves
-
-    def norm(self, name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        normal = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
-        return normal * self.w[f"{name}.weight"] + self.w[f"{name}.bias"]
-
-    def attend_itself(self, name: str, z: NDArray[np.float64], later: float) -> NDArray[np.float64]:
-        q, k, v = np.split(z @ self.w[f"{name}.project.weight"].T, 3, axis=1)
-        return self.attend(q, k, v, later) @ self.w[f"{name}.output.weight"].T
-
-    def attend(self, q: Any, k: Any, v: Any, later: float) -> NDArray[np.float64]:
-        q, k, v = (x.reshape(len(x), self.num_heads, -1).swapaxes(0, 1) for x in (q, k, v))
-        scores = q @ k.swapaxes(1, 2) / np.sqrt(q.shape[2])
-        scores[:, np.triu(np.ones(scores.shape[1:], bool), 1)] += later
-        weights = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
-        self.scores.append(scores)
-        self.alignments.append(weights)
-        return (weights @ v).swapaxes(0, 1).reshape(q.shape[1], -1)
-
-    def feed(self, layer: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        z, name = self.norm(f"{layer}.feed_forward.residual.norm", x), f"{layer}.feed_forward"
-        inner = np.maximum(z @ self.w[f"{name}.inner.weight"].T + self.w[f"{name}.inner.bias"], 0)
-        return x + inner @ self.w[f"{name}.outer.weight"].T + self.w[f"{name}.outer.bias"]
-
-
-def test_the_numbers_of_self_attention_are_those_of_an_independent_computation() -> None:
+@torch.no_grad()
+def test_what_is_written_of_self_attention_agrees_with_the_model() -> None:
     translator, step = make_transformer(), 3
     file, text = write_chapter(translator, "a b c d e", step)
     assert file == "walkthrough_transformer.md"
     j = check_transformer(text)
-    best = translator.translate("a b c d e")
-    vocabulary = translator.processor.tgt_vocabulary
-    words = [2, *vocabulary.encode(best.tokens)]
-    expected = Independent(translator.model, 3, [*vocabulary.encode(best.src_tokens), 3], words)
-    # Of each decoder layer there are two: its own, then the attention to the source.
-    reading, _, own, source = expected.alignments[:4]
-    assert int(source[:, step - 1].mean(axis=0).argmax()) == j
-    tables = text[text.index("| word | head 1") :], text[text.index("## 8") :]
-    for part, weights in zip(tables, (reading[:, j], source[:, step - 1]), strict=True):
-        assert columns(part, "word | head 1", 1, 4) == pytest.approx(weights.T, abs=1e-3)
-        assert [row[0] for row in table(part, "word | head 1")] == [*"abcde", "⟨eos⟩"]
-    n, m = (int(number) - 1 for number in re.findall(r"In\s+head\s+(\d+)\s+of\s+the", text))
-    assert columns(text, "j | word | q_", 3, 4)[:, 0] == pytest.approx(expected.scores[0][n, j], abs=1e-3)
-    assert columns(text, " | ⟨bos⟩", 1, len(words) + 1) == pytest.approx(own[m], abs=1e-3)
-    (scores,) = columns(text, "⟨bos⟩", 0, len(words))
-    assert scores == pytest.approx(expected.scores[2][m, step - 1], abs=1e-3)
-    assert shown(text, f"h_{j}") == pytest.approx(expected.h[j, :4], abs=1e-3)
-    assert shown(text, "is r") == pytest.approx(expected.r[step - 1, :4], abs=1e-3)
-    chances = sorted(expected.p[step - 1], reverse=True)[:5]
-    assert columns(text, "word | probability", 1, 2)[:, 0] == pytest.approx(chances, abs=1e-3)
+    best, model, vocabulary = translator.translate("a b c d e"), translator.model, translator.processor.tgt_vocabulary
+    encoded = model.encode(torch.tensor([[*vocabulary.encode(best.src_tokens), EOS_ID]]), torch.tensor([6]))
+    output = model.decoder(torch.tensor([[BOS_ID, *vocabulary.encode(best.tokens)]]), encoded)
+    first, _ = output.alignments[0, step - 1].chunk(2)  # of the two decoder layers, each [heads, S]
+    part = text[text.index("## 8") :]
+    assert columns(part, "word | head 1", 1, 4) == pytest.approx(first.T.numpy(), abs=1e-3)
+    assert [row[0] for row in table(part, "word | head 1")] == [*"abcde", "⟨eos⟩"]
+    assert shown(text, f"h_{j}") == pytest.approx(encoded.states[0, j, :4].tolist(), abs=1e-3)
+    assert shown(text, "is r") == pytest.approx(output.readouts[0, step - 1, :4].tolist(), abs=1e-3)
+    chances = model.decoder.output(output.readouts)[0, step - 1].softmax(dim=0).topk(5).values
+    assert columns(text, "word | probability", 1, 2)[:, 0] == pytest.approx(chances.tolist(), abs=1e-3)
     assert re.search(r"later words is 0\. .* differ from those above by less than 1e-0[456]", text.replace("\n", " "))
 
 
