@@ -6,11 +6,9 @@ import itertools
 import json
 import multiprocessing
 import os
-import random
 import resource
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -28,7 +26,7 @@ from nmt.models.build import build_model
 from nmt.models.storage import load_model, save_model
 from nmt.system.errors import CheckpointError
 from nmt.text.processor import TextProcessor
-from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer
+from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
 
 PAYLOAD = """
@@ -73,23 +71,18 @@ def copied(folder: Path, to: Path) -> Path:
 
 
 def tokenizers(kind: str) -> tuple[Tokenizer, Tokenizer]:
-    if kind == "spacy":
-        words = WordTokenizer("en"), WordTokenizer("de")
-        for tokenizer in words:
-            tokenizer.learn_spacing(TEXT)
-        return words
     if kind == "subword":
         pieces = SubwordTokenizer.learn(TEXT, algorithm="bpe", vocabulary_size=40)
         return pieces, pieces
     return WhitespaceTokenizer(), WhitespaceTokenizer()
 
 
-def make_model_directory(folder: Path, kind: str = "whitespace", hidden_size: int = 8) -> Path:
+def make_model_directory(folder: Path, kind: str = "whitespace") -> Path:
     """A model folder without any training."""
     src, tgt = tokenizers(kind)
     tokens = sorted({token for line in src.tokenize(TEXT) for token in line})
     vocabulary = Vocabulary(tokens)
-    pieces, layers = {"joint": True}, {"hidden_size": hidden_size}
+    pieces, layers = {"joint": True}, {"hidden_size": 8}
     settings = {"tokenizer": kind, "subword": pieces, "vocabulary": pieces}
     sizes = {"embedding_size": 8, "encoder": layers, "decoder": layers}
     config = Config.model_validate({"name": "small", "text": settings, "model": sizes})
@@ -269,21 +262,13 @@ def replace_by(path: Path, kind: str) -> None:
     match kind:
         case "fifo":
             os.mkfifo(path)
-        case "socket":
-            here = Path.cwd()
-            os.chdir(path.parent)  # the name of a socket is short
-            try:
-                with socket.socket(socket.AF_UNIX) as bound:
-                    bound.bind(path.name)
-            finally:
-                os.chdir(here)
         case "folder":
             path.mkdir()
         case _:
             path.symlink_to(kind)
 
 
-@pytest.mark.parametrize("kind", ["fifo", "socket", "/dev/zero", "/etc/passwd", "/etc", "folder", "itself"])
+@pytest.mark.parametrize("kind", ["fifo", "/dev/zero", "/etc/passwd", "folder", "itself"])
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("model", ["subword"], indirect=True)
 def test_only_regular_files_of_the_folder_are_read(model: Path, refusal: Refusal, name: str, kind: str) -> None:
@@ -298,7 +283,7 @@ def test_only_regular_files_of_the_folder_are_read(model: Path, refusal: Refusal
     "name",
     ["run.json", "config.yaml", "best", "metrics.jsonl", "checkpoints", "checkpoint", "text", "models"],
 )
-@pytest.mark.parametrize("kind", ["fifo", "/dev/zero", "theirs.txt", "theirs"])
+@pytest.mark.parametrize("kind", ["fifo", "theirs.txt", "theirs"])
 def test_only_regular_files_of_a_run_are_read(project: Project, tmp_path: Path, cli: Cli, name: str, kind: str) -> None:
     run = copied(project.run, tmp_path / "run")
     place = max((run / "checkpoints").glob("*.safetensors")) if name == "checkpoint" else run / name
@@ -320,21 +305,28 @@ def test_only_regular_files_of_a_run_are_read(project: Project, tmp_path: Path, 
     assert not list((tmp_path / "theirs").iterdir())
 
 
+ALIASES = "\n".join(["a0: &a0 x", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10))])
+"""A billion words in YAML."""
+
+
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("name", "content", "found"),
     [
-        ('{"format_version": ' + "1" * 5000 + "}", "a number of 5,000 digits"),
-        ('{"format_version": "\\u001b[2J"}', "model format '\\x1b[2J'"),
-        ("[" * 100_000, "not valid JSON"),
-        ("7", "model format None"),
-        ("", "model.safetensors: damaged or truncated (1,099,511,627,776 bytes)"),
+        ("model.json", '{"format_version": ' + "1" * 5000 + "}", "a number of 5,000 digits"),
+        ("model.json", '{"format_version": "\\u001b[2J"}', "model format '\\x1b[2J'"),
+        ("model.json", "[" * 100_000, "not valid JSON"),
+        ("model.json", "7", "model format None"),
+        ("config.yaml", "[" * 50_000, "config.yaml"),
+        ("config.yaml", ALIASES, "config.yaml"),
+        ("text/src.tokenizer.json", "[[[]]]", "src.tokenizer.json"),
+        ("model.safetensors", "", "model.safetensors: damaged or truncated (1,099,511,627,776 bytes)"),
     ],
 )
-def test_files_that_promise_too_much(model: Path, refusal: Refusal, content: str, found: str) -> None:
+def test_files_that_promise_too_much(model: Path, refusal: Refusal, name: str, content: str, found: str) -> None:
     if content:
-        (model / "model.json").write_text(content, encoding="utf-8")
+        (model / name).write_text(content, encoding="utf-8")
     else:
-        os.truncate(model / "model.safetensors", 2**40)  # takes no room on the disk
+        os.truncate(model / name, 2**40)  # takes no room on the disk
     assert found in refusal("translate", "--model", model, "the cat")
 
 
@@ -371,144 +363,6 @@ def test_paths_of_a_config_are_cut_in_a_model(tmp_path: Path, model: Path) -> No
     assert found["data"]["directory"] == "data"
     assert found["text"]["reuse"] == "old"
     assert found["train"]["init_from"] == "a"
-
-
-NASTY: tuple[Any, ...] = (
-    *(None, True, 0, -1, 10**20, 10**6, 16_000, float("1e308"), "", [], {}, [[[]]], ["a"] * 50_000, {"a": {"b": 1}}),
-    *("stranger_payload.Score", "os.system", "../../../etc/passwd", "\x1b[2J", "a\0b", "\u202e", "x" * 100_000),
-)
-
-
-def leaves(content: Any) -> Iterator[tuple[Any, Any]]:
-    """Every (container, key) of nested lists and dictionaries."""
-    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
-    for key, value in list(items):
-        yield content, key
-        yield from leaves(value)
-
-
-def change_bytes(path: Path, chance: random.Random) -> None:
-    content = bytearray(path.read_bytes())
-    for _ in range(chance.choice([1, 3, 30])):
-        place = chance.randrange(len(content) + 1)
-        content[place : place + chance.choice([0, 1, 4])] = chance.randbytes(chance.choice([0, 1, 4]))
-    if chance.random() < 0.2:
-        del content[chance.randrange(len(content) + 1) :]
-    path.write_bytes(bytes(content))
-
-
-def change_values(path: Path, chance: random.Random) -> None:
-    load, dump = (yaml.safe_load, yaml.safe_dump) if path.suffix == ".yaml" else (json.loads, json.dumps)
-    content = load(path.read_text("utf-8"))
-    places = list(leaves(content))
-    for _ in range(chance.choice([1, 1, 2, 5]) if places else 0):
-        container, key = chance.choice(places)
-        container[key] = chance.choice(NASTY)
-    path.write_text(dump(content if places else chance.choice(NASTY)), encoding="utf-8")
-
-
-def change_structure(path: Path, chance: random.Random) -> None:
-    match chance.choice(["gone", "swapped", "empty", "nested", "aliases", "grown"]):
-        case "gone":
-            path.unlink()
-        case "swapped":
-            others = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)
-            shutil.copyfile(chance.choice(others), path)
-        case "empty":
-            path.write_bytes(b"")
-        case "nested":
-            path.write_text("[" * 50_000, encoding="utf-8")
-        case "aliases":
-            lines = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
-            path.write_text("\n".join(["a0: &a0 x", *lines]), encoding="utf-8")
-        case "grown":
-            os.truncate(path, 2**34)  # takes no room on the disk
-
-
-def change_header(path: Path, chance: random.Random) -> None:
-    content = path.read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size])
-    name = chance.choice(sorted(header))
-    match chance.choice(["shape", "dtype", "data_offsets", "name", "many", "size"]):
-        case "shape" as key:
-            header[name][key] = chance.choice([[], [2**40], [10**9, 10**9], [-1], [0]])
-        case "dtype" as key:
-            header[name][key] = chance.choice(["I32", "F64", "BF16", "F8_E5M2", "X", 3])
-        case "data_offsets" as key:
-            header[name][key] = chance.choice([[0, 2**50], [8, 4], [-1, 3], []])
-        case "name":
-            header["\x1b[2J"] = header.pop(name)
-        case "many":
-            header |= {f"t{n}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for n in range(20_000)}
-        case "size":
-            path.write_bytes(chance.choice([2**63, 2**40, 0, size + 1]).to_bytes(8, "little") + content[8:])
-            return
-    written = json.dumps(header).encode()
-    path.write_bytes(len(written).to_bytes(8, "little") + written + content[8 + size :])
-
-
-def change_links(path: Path, chance: random.Random) -> None:
-    others = ["fifo", "socket", "folder", "/dev/zero", "/etc/passwd", "/", "..", path.name, "/dev/random"]
-    replace_by(path, chance.choice(others))
-
-
-def mutate(model: Path, chance: random.Random) -> str:
-    """Change a model folder in one of many ways; what was done, in words."""
-    files = sorted(path for path in model.rglob("*") if path.is_file())
-    settings = [path for path in files if path.suffix in (".json", ".yaml")]
-    change, paths = chance.choice(
-        [
-            *((change_bytes, files), (change_structure, files), (change_header, [model / "model.safetensors"])),
-            *((change_values, settings), (change_values, settings)),
-            (change_links, [model / name for name in FILES if (model / name).exists()]),
-        ]
-    )
-    path = chance.choice(paths)
-    change(path, chance)
-    return f"{change.__name__} of {path.name}"
-
-
-@pytest.mark.parametrize(
-    ("kind", "first", "number"),
-    [
-        pytest.param(kind, first, number, marks=[pytest.mark.soak] * (number > 20))
-        for kind, first in (("whitespace", 0), ("spacy", 1000), ("subword", 2000))
-        for number in (6, 340)
-    ],
-)
-def test_mutated_models(tmp_path: Path, canary: Path, kind: str, first: int, number: int) -> None:
-    """Bytes, values, structure, links: a translation or one line, within 10 s and twice the memory of the weights."""
-    whole = make_model_directory(tmp_path / "whole", kind, hidden_size=900)
-    weights = (whole / "model.safetensors").stat().st_size
-    assert call("translate", "--model", whole, "the cat sat", "--output", tmp_path / "out") == 0
-    for seed in range(first, first + number):
-        signal.alarm(120)
-        model = copied(whole, tmp_path / "model")
-        done = mutate(model, random.Random(seed))
-
-        def work(model: Path = model) -> int:
-            errors = os.open(tmp_path / "errors", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(errors, 2)
-            sys.stderr = os.fdopen(2, "w", encoding="utf-8")
-            try:
-                return call("translate", "--model", model, "the cat sat", "--output", tmp_path / "out")
-            except BaseException as error:
-                print(f"Traceback: {error!r}", file=sys.stderr)
-                return 99
-            finally:
-                sys.stderr.flush()
-
-        code, grown = in_child(work)
-        said = (tmp_path / "errors").read_text(encoding="utf-8")
-        told = f"seed {seed}: {done}: {said[:1000]}"
-        assert code in (0, 1), told
-        assert "Traceback" not in said, told
-        assert all(line.isprintable() and len(line) < 2000 for line in said.splitlines()), told
-        assert len([line for line in said.splitlines() if line.startswith("nmt: error: ")]) <= 50, told
-        assert grown <= 2 * weights, (told, grown, weights)
-        assert not canary.exists(), told
-        shutil.rmtree(model)
 
 
 def put(place: int, value: int) -> Callable[[Path], None]:
@@ -554,7 +408,7 @@ def written(content: bytes) -> Callable[[Path], object]:
         *(
             pytest.param(name, replaced(kind), "", id=f"{name} {kind}")
             for name in ("data.json", "config.yaml", "train.src.ids.npy", "valid.jsonl", "test.jsonl", "text")
-            for kind in ("fifo", "/dev/zero", "/etc/passwd", "/etc")
+            for kind in ("fifo", "/etc/passwd")
         ),
         *(
             pytest.param(name, written(content), Path(name).name, id=f"{name} {what}")
@@ -593,13 +447,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("place", "values"),
-    [
-        *(pytest.param(place, VALUES[n % 3 :: 3], id=f"{'.'.join(place)}-few") for n, place in enumerate(PLACES)),
-        *(pytest.param(place, VALUES, id=".".join(place), marks=pytest.mark.soak) for place in PLACES),
-    ],
-)
+@pytest.mark.parametrize(("place", "values"), [(place, VALUES[n % 3 :: 3]) for n, place in enumerate(PLACES)])
 def test_a_checkpoint_with_invalid_facts(
     random_project: Project, tmp_path: Path, place: tuple[str, ...], values: tuple[object, ...], cli: Cli
 ) -> None:
@@ -659,8 +507,6 @@ def test_shapes_are_compared_without_the_imports_of_the_compiler(model: Path) ->
     [
         ("runs/reversal/best/model.json", ["translate", "a b"]),
         ("runs/reversal/run.json", ["train", "--config", "CONFIG", "--resume"]),
-        ("data/prepared/reversal/data.json", ["train", "--config", "CONFIG", "--overwrite"]),
-        ("data/prepared/reversal/report.json", ["data", "data/prepared/reversal"]),
         ("data/prepared/reversal/test.jsonl", ["evaluate"]),
     ],
 )
