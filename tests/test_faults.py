@@ -124,19 +124,6 @@ def train_on_disk(config: Path, *options: str) -> list[str]:
     return ["train", "--config", str(config), "--output", "disk/run", *options]
 
 
-def test_training_on_a_disk_that_is_full(here: Project) -> None:
-    """A file system of 4 MB that contains an earlier run."""
-    done = run_on_small_disk(
-        "4m",
-        "cp -r runs/reversal disk/run && ! head -c 4000000 /dev/zero 2>&- > disk/filler",
-        train_on_disk(here.config, "--overwrite", "--set", "train.max_updates=2"),
-        "rm -r disk/run && mv disk/.run.earlier disk/run && diff -r runs/reversal disk/run && ls -A disk",
-    )
-    assert done.stdout.split() == ["0", "0", "1", "filler", "run", "0"], done.stderr
-    (line,) = errors(done.stderr)
-    assert line == ("nmt: error: disk/run/run.json: No space left on device; make room and run the command again")
-
-
 MAKE_ROOM = "mount -o remount,size=50m disk"
 
 
@@ -402,7 +389,3 @@ def test_a_terminated_command_cleans_up(here: Project, number: signal.Signals) -
     assert process.returncode == 128 + number
     assert err == f"nmt: error: ended by {number.name}; earlier results are intact\n"
     assert not Path("new").exists()
-
-
-def test_a_folder_that_cannot_be_made_is_named(refusal: Refusal, here: Project) -> None:
-    assert refusal("preprocess", "--config", here.config, "-o", "/proc/data") == "/proc/data: No such file or directory"

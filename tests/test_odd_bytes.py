@@ -85,18 +85,6 @@ def test_a_translation_of_an_odd_name(cli: Cli, name: str, option: str) -> None:
 
 
 @each_name
-@pytest.mark.parametrize("option", ["--src", "--ref", "--json", "--hypotheses"])
-def test_an_evaluation_of_an_odd_name(cli: Cli, name: str, option: str) -> None:
-    files = {"--src": "src", "--ref": "ref", option: name}
-    for given in ("--src", "--ref"):
-        Path(files[given]).write_bytes(b"Hello.\nGood night.\n")
-    outcome = cli("evaluate", "--model", GOLDEN_MODEL, *[part for pair in files.items() for part in pair])
-    assert_taken_or_refused(outcome, name if outcome.code == 0 or option not in ("--src", "--ref") else "absent")
-    if outcome.code == 0:
-        assert outcome.out.startswith("BLEU ")
-
-
-@each_name
 @pytest.mark.parametrize("command", [["preprocess", "-s"], ["translate", "-i"], ["data"], ["preprocess", "-c"]])
 def test_a_missing_file_of_an_odd_name_is_an_error(cli: Cli, name: str, command: list[str]) -> None:
     outcome = cli(*command, f"{name}.tsv", *["--output", "out"] * (command[0] == "preprocess"))

@@ -21,7 +21,6 @@ import torch
 from conftest import UPDATES, Project, assert_same_run, read_metrics, read_tensors, train_arguments
 from processes import PIPE
 from safetensors.torch import load_file
-from test_kills import PLATEAU, SAMPLING, children_of, kill_during_training, moments
 from training_runs import record_of, train
 
 from nmt.system.errors import ConfigError, DataError, NmtError
@@ -214,6 +213,11 @@ def two_training(arguments: Sequence[str], *options: str) -> Iterator["subproces
             process.kill()
 
 
+def children_of(process: int) -> list[int]:
+    """Numbers of the processes that a process has started."""
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
 def wait_for_update(run: Path, update: int) -> None:
     deadline = time.time() + 120
     while not (run / "metrics.jsonl").exists() or not any(e["update"] >= update for e in read_metrics(run)):
@@ -249,22 +253,6 @@ def test_stops_kills_and_restarts_of_two_processes(random_project: Project, tmp_
     assert process.returncode == 0, err
     assert re.search(r"resumed at update \d+", err)
     assert_same_run(killed, whole)
-
-
-@pytest.mark.soak
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
-def test_kills_of_two_processes_at_random_moments(random_project: Project, tmp_path: Path) -> None:
-    """All die at once, torchrun too, with whatever is drawn in each process of its own."""
-    whole, run = tmp_path / "whole", tmp_path / "run"
-    settings = [*LONGER, "train.batch={size: 40, unit: tokens, accumulate: 2}", PLATEAU, SAMPLING]
-    settings += ["train.validation={every: 20, metric: chrf, patience: null}", "train.log_every=2", "train.epochs=20"]
-    torchrun(train_arguments(random_project, whole, *settings))
-    total = record_of(whole)["updates"]
-    for number, update in enumerate(moments(total)):
-        arguments = train_arguments(random_project, run, *settings, *["--resume"] * (number > 0))
-        kill_during_training(["env", "OMP_NUM_THREADS=1", *TORCHRUN, "-m", "nmt", *arguments], run, update, total)
-    torchrun(train_arguments(random_project, run, *settings, "--resume"))
-    assert_same_run(run, whole)
 
 
 @pytest.mark.soak

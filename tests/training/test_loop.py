@@ -10,15 +10,13 @@ import torch
 from torch import Tensor
 
 from nmt.config import Config, TextSection
-from nmt.corpus.batching import Batch, make_batch, pad
+from nmt.corpus.batching import Batch, make_batch
 from nmt.corpus.dataset import EncodedPairs, Ids, Sequences
 from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import ScoringRules
 from nmt.evaluation.validator import Validator
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
-from nmt.search.search import greedy_search
-from nmt.search.stepper import Seq2SeqStepper
 from nmt.system.errors import NmtError
 from nmt.training.checkpoint_schema import Progress
 from nmt.training.loop import (
@@ -413,7 +411,7 @@ def test_single_updates_that_are_not_finite_are_in_no_mean() -> None:
 
 
 @pytest.mark.parametrize("decoder", [{"order": "bahdanau"}, {"order": "luong"}, {"input_feeding": True}])
-@pytest.mark.parametrize(("cell", "ratio"), [("gru", 1.0), ("lstm", 1.0), ("lstm", 0.5)])
+@pytest.mark.parametrize(("cell", "ratio"), [("gru", 1.0), ("lstm", 0.5)])
 def test_bfloat16_learns_and_keeps_float32_weights(cell: str, decoder: dict[str, object], ratio: float) -> None:
     layers = {"cell": cell, "num_layers": 2}
     sizes = {"encoder": {"hidden_size": 8, **layers}, "decoder": {"hidden_size": 16, **layers, **decoder}}
@@ -428,23 +426,3 @@ def test_bfloat16_learns_and_keeps_float32_weights(cell: str, decoder: dict[str,
     assert losses[0] == pytest.approx(math.log(SIZE), rel=0.1)
     assert np.mean(losses[-3:]) < 0.9 * losses[0]
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
-
-
-@pytest.mark.parametrize(("order", "score", "cell"), [("luong", "general", "lstm"), ("bahdanau", "additive", "gru")])
-def test_a_tiny_model_learns_to_reverse(order: str, score: str, cell: str) -> None:
-    everything = [list(ids) for length in (1, 2, 3, 4) for ids in itertools.product(range(4, SIZE), repeat=length)]
-    order_of = np.random.default_rng(0).permutation(len(everything))
-    unseen = [everything[index] for index in order_of[:100]]
-    seen = [everything[index] for index in order_of[100:]]
-    sizes = {"encoder": {"cell": cell, "hidden_size": 24}, "decoder": {"cell": cell, "hidden_size": 48, "order": order}}
-    options = {"epochs": 99, "max_updates": 300, "batch": {"size": 64}, "optimizer": {"learning_rate": 0.01}}
-    section = {"embedding_size": 16, "dropout": 0.0, "attention": {"score": score}, **sizes}
-    config = make_config(model=section, schedule={"name": "cosine"}, **options)
-    model = make_model(config, seed=1)
-    pairs = reversals(seen)
-    list(training_events(start(model, pairs, config.train), pairs, config))
-    assert mean_loss(model, reversals(unseen)) < 0.05
-    lengths = torch.tensor([len(ids) + 1 for ids in unseen])
-    found = greedy_search(Seq2SeqStepper(model.eval()), pad(unseen, suffix=True), lengths, max_length=20)
-    right = sum(hypothesis.ids == ids[::-1] for hypothesis, ids in zip(found, unseen, strict=True))
-    assert right >= 98

@@ -271,11 +271,6 @@ def test_a_run_without_validation_that_learnt_nothing_is_broken(without_validati
     assert not (run / "best").exists()
 
 
-def test_a_run_without_validation_is_finished(without_validation: Project, run: Path) -> None:
-    train(without_validation, run)
-    assert record_of(run)["state"] == "finished"
-
-
 @pytest.mark.parametrize("kept", [2, 3])
 def test_the_best_models_are_kept(random_project: Project, run: Path, kept: int) -> None:
     train(random_project, run, f"train.checkpoint.keep_best={kept}")
