@@ -157,6 +157,11 @@ def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.005)
 
 
+def names(directory: Path) -> list[str]:
+    """The names of what is in a folder, hidden ones too."""
+    return sorted(path.name for path in directory.iterdir())
+
+
 def tree(root: Path = Path()) -> dict[str, bytes]:
     """Every file below a folder, hidden ones too, by its path there."""
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}

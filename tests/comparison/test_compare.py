@@ -3,13 +3,12 @@
 import json
 import shutil
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sacrebleu
-from conftest import Cli, Project, Refusal, call, signal_at
+from conftest import Cli, Project, Refusal, call, signal_at, wait_until
 from processes import PIPE, start
 
 import nmt
@@ -118,13 +117,6 @@ def test_other_settings_for_the_same_cell_are_refused(
     assert "model.dropout (0.3 there, 0.45 here)" in message
 
 
-def wait_for(condition: Any, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.soak)])
 def test_a_stopped_comparison_ends_with_the_same_table(
     number: signal.Signals, compared: Path, random_project: Project, tmp_path: Path, cli: Cli
@@ -133,7 +125,7 @@ def test_a_stopped_comparison_ends_with_the_same_table(
     cell = tmp_path / "out/cells/attention.score-none-1"
     shutil.rmtree(cell)
     with start(*command, stdout=PIPE, stderr=PIPE) as process:
-        wait_for(lambda: process.poll() is not None or (cell / "log.txt").exists())
+        wait_until(lambda: process.poll() is not None or (cell / "log.txt").exists(), 120)
         process.send_signal(number)
         _, messages = process.communicate(timeout=120)
     if number == signal.SIGTERM:
@@ -190,7 +182,7 @@ def test_stopping_reaches_what_a_launcher_runs(random_project: Project, tmp_path
     ]
     launcher = ["--set", "train.epochs=5000", "--launcher", "true && nice {command}; true"]
     with start(*command, *launcher, stdout=PIPE, stderr=PIPE) as process:
-        wait_for(lambda: process.poll() is not None or is_training(cell))
+        wait_until(lambda: process.poll() is not None or is_training(cell), 120)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)
     assert process.returncode == 75

@@ -3,8 +3,6 @@
 import csv
 import io
 import re
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -184,22 +182,6 @@ def test_only_scores_that_can_be_ranked_have_a_best_one() -> None:
     assert "textbf" not in as_latex(ROWS[:1])
     equal = Row("d", [make_result("d", 1, 25.001)], [0.9])
     assert [line[2].startswith(r"\textbf{25.00 ") for line in read_latex(as_latex([*ROWS, equal]))] == [0, 1, 1]
-
-
-@pytest.mark.skipif(
-    shutil.which("pdflatex") is None, reason="needs pdflatex: apt-get install texlive-latex-recommended"
-)
-def test_the_table_and_one_row_alone_can_be_set(tmp_path: Path) -> None:
-    table = as_latex(ODD_ROWS)
-    row = table.split("\\midrule\n")[1].splitlines()[2]
-    alone = f"\\begin{{tabular}}{{lrrrrr}}\n{row}\n\\end{{tabular}}"
-    document = f"\\documentclass{{article}}\n\\usepackage{{booktabs}}\n\\begin{{document}}\n{table}\n{alone}\n"
-    (tmp_path / "paper.tex").write_text(f"{document}\\end{{document}}\n", encoding="utf-8")
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-    outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
-    assert outcome.returncode == 0, outcome.stdout
-    assert (tmp_path / "paper.pdf").read_bytes().startswith(b"%PDF")
-    assert "Missing character" not in (tmp_path / "paper.log").read_text(errors="replace")
 
 
 REFERENCES = [f"the cat number {n} sat on the mat today" for n in range(60)]

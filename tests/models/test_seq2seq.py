@@ -228,19 +228,6 @@ def test_initial_weights_of_deep_models(scheme: str, decoder: dict[str, Any], ce
         assert all((parameter == (name == "weight")).all() for name, parameter in connection.norm.named_parameters())
 
 
-@pytest.mark.parametrize("order", ["bahdanau", "luong"])
-def test_what_is_off_leaves_the_fused_layers_and_their_names(order: str) -> None:
-    section = RecurrentDecoderSection(hidden_size=4, num_layers=2, order=order)
-    names = dict(build_model(model_config(decoder=section), 9, 9).named_parameters())
-    parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    assert {name for name in names if "recurrent" in name} == {
-        f"decoder.cell.recurrent.rnn.{part}_l{layer}" for part in parts for layer in (0, 1)
-    }
-    assert {name for name in names if name.startswith("encoder.") and "embedding" not in name} == {
-        f"encoder.layers.0.{direction}.rnn.{part}_l0" for part in parts for direction in (0, 1)
-    }
-
-
 def test_a_parameter_of_a_score_keeps_its_initial_value() -> None:
     config = ModelSection.model_validate(
         {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8}, "attention": {"score": "cosine"}}

@@ -186,31 +186,6 @@ def test_damaged_weights(saved: Path, content: float | bytes | str) -> None:
     assert "damaged or truncated" in message
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("model.safetensors", None),
-        ("config.yaml", None),
-        ("config.yaml", b"name: \xff\n"),
-        ("text/src.vocabulary.json", None),
-        ("text/tgt.vocabulary.json", None),
-        ("text/tgt.vocabulary.json", b"{}"),
-        ("text/tgt.vocabulary.json", b'["the", "the"]'),
-        ("text/tgt.vocabulary.json", b'["the", "</s>"]'),
-        ("model.json", b"{"),
-        ("model.json", b"[]"),
-        ("model.json", b"\xff\xfe"),
-    ],
-)
-def test_a_missing_or_damaged_file_is_named(saved: Path, name: str, content: bytes | None) -> None:
-    if content is None:
-        (saved / name).unlink()
-    else:
-        (saved / name).write_bytes(content)
-    message = refusal(saved)
-    assert name == "model.json" or name in message
-
-
 @pytest.mark.parametrize("content", ["name: [\n", "nam: x\n"])
 def test_a_config_that_cannot_be_used_is_named(saved: Path, content: str) -> None:
     (saved / "config.yaml").write_text(content, encoding="utf-8")

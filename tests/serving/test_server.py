@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -106,43 +105,6 @@ def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         with socket.create_connection(address), socket.create_connection(address):
             assert talk(client, pause=0.1) == b""
         wait_until(lambda: talk(client, ask).startswith(b"HTTP/1.1 200 "))
-
-
-def malformed(chance: random.Random) -> bytes:
-    """A request with something wrong somewhere, most of the time."""
-    request = bytearray(head(len(BODY), "Connection: close\r\n") + BODY)
-    for _ in range(chance.randint(1, 8)):
-        place = chance.randrange(len(request))
-        match chance.randrange(4):
-            case 0:
-                request[place] = chance.randrange(256)
-            case 1:
-                del request[place : place + chance.randint(1, 20)]
-            case 2:
-                request[place:place] = chance.choice([b"\r\n", b"\0", b'"', b"[[", b"\xff", b"9" * 30, b"%00", b"..//"])
-            case 3:
-                request[place:place] = request[: chance.randint(1, 60)]
-    return bytes(request)
-
-
-def attack(number: int, seed: int) -> None:
-    chance = random.Random(seed)
-    with recording() as records, serving(limits=IMPATIENT) as client:
-        for _ in range(number):
-            found = talk(client, malformed(chance), seconds=0.05)
-            assert not found or re.match(rb"HTTP/1\.1 (200|400|403|404|405|408|413|431) ", found)
-            assert b"Traceback" not in found
-        wait_until(lambda: client.get("/health").status_code == 200)
-    assert not any(json.loads(line).get("error") for line in records.lines)
-
-
-def test_malformed_requests_do_no_harm() -> None:
-    attack(200, 1)
-
-
-@pytest.mark.soak
-def test_many_malformed_requests_do_no_harm() -> None:
-    attack(5000, random.SystemRandom().randrange(10**9))
 
 
 @pytest.mark.soak

@@ -2,15 +2,12 @@ import contextlib
 from pathlib import Path
 
 import pytest
+from conftest import names
 
 from nmt.system.errors import DataError
 from nmt.system.files import append_text, open_text, read_json, shipped, write_json, write_text
 
 LONE_SURROGATE = "x" * 100_000 + "\ud800"  # no UTF-8 for it: writing fails in the middle
-
-
-def names(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir())
 
 
 def test_text_is_written_as_utf8_with_line_feeds(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import processes
 import pytest
+from conftest import names
 from processes import PIPE
 
 from nmt.system.errors import DataError
@@ -24,10 +25,6 @@ from nmt.system.replacement import (
     replacing,
     set_aside,
 )
-
-
-def names(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir())
 
 
 def folder(path: Path, *files: str) -> Path:

@@ -1,10 +1,10 @@
 """A file that grows: complete at its end, resumed after a kill, and never mixed with another."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from conftest import names
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,10 +38,6 @@ def write(
     except Stop:
         pass
     return found
-
-
-def names(folder: Path) -> Sequence[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.parametrize("resume", [True, False])

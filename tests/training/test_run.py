@@ -10,14 +10,24 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import processes
 import pytest
 import torch
-from conftest import Cli, Project, assert_same_run, assert_same_tensors, at_update, call, read_metrics, train_arguments
+from conftest import (
+    Cli,
+    Project,
+    assert_same_run,
+    assert_same_tensors,
+    at_update,
+    call,
+    read_metrics,
+    train_arguments,
+    wait_until,
+)
 from processes import DEVNULL, PIPE, Running
 from safetensors.torch import load_file, save_file
 from test_faults import file_size_limit
@@ -89,24 +99,17 @@ def training(project: Project, run: Path, **options: Any) -> Iterator[Running]:
     """A real process that has made some updates."""
     with processes.start(*train_arguments(project, run, *LONG), **options) as process:
         try:
-            wait_for(lambda: (run / "metrics.jsonl").exists() and len(read_metrics(run)) > 2)
+            wait_until(lambda: (run / "metrics.jsonl").exists() and len(read_metrics(run)) > 2)
             yield process
         finally:
             process.kill()
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.time() + 60
-    while not condition():
-        assert time.time() < deadline, "it never came"
-        time.sleep(0.02)
 
 
 def test_signals_to_a_process(random_project: Project, tmp_path: Path, run: Path, cli: Cli) -> None:
     """SIGUSR1 makes a checkpoint, meanwhile the folder is taken, SIGTERM stops."""
     with training(random_project, run, stderr=PIPE) as process:
         process.send_signal(signal.SIGUSR1)
-        wait_for(lambda: (run / "checkpoints").exists() and checkpoints_of(run))
+        wait_until(lambda: (run / "checkpoints").exists() and checkpoints_of(run))
         assert record_of(run)["state"] == "running"
         for more in ([], ["--resume"], ["--overwrite"]):
             line = refusal(random_project, run, *more)
@@ -356,7 +359,7 @@ def test_a_closed_terminal_stops_a_run(random_project: Project, run: Path) -> No
         try:
             os.close(theirs)
             best = run / "best"
-            wait_for(lambda: select.select([ours], [], [], 0)[0] and os.read(ours, 4096) and best.exists())
+            wait_until(lambda: select.select([ours], [], [], 0)[0] and os.read(ours, 4096) and best.exists())
             os.close(ours)
             process.send_signal(signal.SIGHUP)
             assert process.wait(60) == 75
@@ -372,7 +375,7 @@ def test_a_run_under_nohup_ignores_its_terminal(random_project: Project, run: Pa
     with training(random_project, run, stderr=DEVNULL, prepare=nohup) as process:
         process.send_signal(signal.SIGHUP)
         there = len(read_metrics(run))
-        wait_for(lambda: len(read_metrics(run)) > there + 2)
+        wait_until(lambda: len(read_metrics(run)) > there + 2)
         assert record_of(run)["state"] == "running"
         process.terminate()
         assert process.wait(60) == 75
