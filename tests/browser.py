@@ -24,7 +24,12 @@ OPTIONS = (
 )
 
 LEGIBILITY = """(() => {
-  const numbers = (text) => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const numbers = (colour) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  };
   const over = (back, colour, share = 1) => {
     const [r, g, b, a] = numbers(colour);
     return [r, g, b].map((value, n) => a * share * value + (1 - a * share) * back[n]);
