@@ -1,8 +1,8 @@
 """Checks for conflicting choices in a config's `model.attention`, without importing torch."""
 
 import importlib.util
-import inspect
 from collections.abc import Collection, Iterator, Mapping
+from inspect import Parameter
 from itertools import chain
 from typing import Any
 
@@ -127,11 +127,11 @@ def check_options(score: ScoreProperties | None, options: Mapping[str, Any]) -> 
         if name not in accepted:
             known = f"; known options: {', '.join(accepted)}" if accepted else "; there are no options"
             yield f"options.{name}", f"unknown option{suggest(name, list(accepted)) or known}"
-        elif accepted[name].annotation is not inspect.Parameter.empty:
+        elif accepted[name].annotation is not Parameter.empty:
             try:
                 TypeAdapter(accepted[name].annotation).validate_python(value, strict=True)
             except ValidationError as error:
                 yield f"options.{name}", f"{in_words(error.errors()[0])}, found {shorten(repr(value))}"
     for option in accepted.values():
-        if option.required and option.name not in options:
+        if option.default is Parameter.empty and option.name not in options:
             yield f"options.{option.name}", "is required"

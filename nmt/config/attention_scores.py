@@ -9,25 +9,11 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from inspect import Parameter
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from nmt.config.sections import Count
 from nmt.system.errors import ConfigError
-
-
-class ScoreOption(NamedTuple):
-    """An argument of a score, set in a config's `options`.
-
-    Attributes:
-        name: Name of the argument.
-        annotation: Its type; `inspect.Parameter.empty` if it has none.
-        required: Whether it has no default.
-    """
-
-    name: str
-    annotation: Any
-    required: bool
 
 
 @dataclass(frozen=True)
@@ -41,7 +27,7 @@ class ScoreProperties:
         multi_head: Supports several heads.
         local: Reaches every local window.
         takes_features: Supports features of past alignments.
-        options: Its options.
+        options: Its keyword-only arguments, set in a config's `options`.
     """
 
     name: str
@@ -50,17 +36,17 @@ class ScoreProperties:
     multi_head: bool = False
     local: bool = True
     takes_features: bool = False
-    options: tuple[ScoreOption, ...] = ()
+    options: tuple[Parameter, ...] = ()
 
 
 _HOME = "nmt.layers.attention"
-_MAX_LENGTH = (ScoreOption("max_length", Count, required=True),)
+_MAX_LENGTH = (Parameter("max_length", Parameter.KEYWORD_ONLY, annotation=Count),)
 _ADDITIVE = ScoreProperties(
     "additive",
     f"{_HOME}.additive.AdditiveScore",
     multi_head=True,
     takes_features=True,
-    options=(ScoreOption("size", Count | None, required=False),),
+    options=(Parameter("size", Parameter.KEYWORD_ONLY, default=None, annotation=Count | None),),
 )
 SCORES = {
     score.name: score
@@ -117,11 +103,8 @@ def _name_classes(file: Path) -> str:
 def properties_of(score: type, name: str) -> ScoreProperties:
     """What a class says of itself, under its name in a config."""
     flags = ("needs_equal_sizes", "multi_head", "local", "takes_features")
-    options = tuple(
-        ScoreOption(parameter.name, parameter.annotation, parameter.default is parameter.empty)
-        for parameter in inspect.signature(score, eval_str=True).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    )
+    parameters = inspect.signature(score, eval_str=True).parameters.values()
+    options = tuple(parameter for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY)
     path = f"{score.__module__}.{score.__qualname__}"
     return ScoreProperties(name, path, **{flag: getattr(score, flag) for flag in flags}, options=options)
 

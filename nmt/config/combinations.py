@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from nmt.config.sections import Config, Conflict, Section, is_auto
+from nmt.config.sections import Config, Conflict, Section
 
 
 def conflicts(config: Config) -> Iterator[Conflict]:
@@ -40,10 +40,6 @@ def ineffective(config: Config) -> Iterator[Conflict]:
         )
     if schedule.name == "plateau" and len(data.source) in (1, 2, 3) and data.split.valid_size == 0:
         yield "train.schedule.name", "plateau needs validation, but data.split.valid_size is 0"
-    sizes = data.split.valid_size, data.split.test_size
-    wanted = sum(size for size in sizes if not is_auto(size)) + (data.split.train_size or 1)
-    if len(data.source) in (1, 2) and data.first_lines is not None and data.first_lines < wanted:
-        yield "data.first_lines", f"yields at most {data.first_lines} pairs, but data.split needs {wanted} or more"
     subword_keys = {"text.tokenized": text.tokenized, "text.vocabulary.min_count": text.vocabulary.min_count == 0}
     for key, is_set in subword_keys.items():
         if is_set and text.tokenizer != "subword":

@@ -23,19 +23,6 @@ from nmt.text.normalization import Normalizer
 SAMPLES = 3
 """How many examples of a rule are in the report."""
 
-SETTINGS = {
-    "empty": "data.columns",
-    "too_short": "data.cleaning.min_length",
-    "too_long": "data.cleaning.max_length",
-    "too_many_characters": "data.cleaning.max_characters",
-    "length_ratio": "data.cleaning.max_ratio",
-    "few_letters": "data.cleaning.min_letters",
-    "copy": "data.cleaning.copies",
-    "duplicate": "data.cleaning.duplicates",
-    "caseless_duplicate": "data.cleaning.duplicates",
-}
-"""The config key of each rule that drops pairs."""
-
 
 @dataclass
 class RuleCount:
@@ -80,12 +67,12 @@ class CleaningReport:
                 mine.setdefault(name, RuleCount()).add(rule_count.pairs, rule_count.samples)
 
     def explain_loss(self) -> str:
-        """Name the rule that dropped most pairs, and its config key; empty if at least half of them are left."""
+        """Name the rule that dropped most pairs; empty if at least half of them are left."""
         if 2 * self.kept >= self.read:
             return ""
         rule, rule_count = max(self.dropped.items(), key=lambda item: item[1].pairs)
         left = f"cleaning kept {self.kept:,} of {self.read:,} pairs"
-        return f"{left} ({rule} dropped {rule_count.pairs:,}): see {SETTINGS[rule]}"
+        return f"{left} ({rule} dropped {rule_count.pairs:,}): see data.cleaning and data.columns"
 
 
 class Cleaner:

@@ -58,13 +58,9 @@ class Sequences:
             offsets.append(len(ids))
         return cls(np.array(ids, dtype=np.int32), np.array(offsets, dtype=np.int64))
 
-    def save(self, directory: Path, name: str) -> None:
-        """Write `NAME.ids.npy` and `NAME.offsets.npy`."""
-        write_sequences(directory, name, self.lengths, [self.ids])
-
     @classmethod
     def load(cls, directory: Path, name: str) -> Sequences:
-        """Memory-map what `save` wrote; ids are read when they are used."""
+        """Memory-map what `write_sequences` wrote; ids are read when they are used."""
         ids = map_array(directory / f"{name}.ids.npy", np.int32, "preprocess again")
         offsets = map_array(directory / f"{name}.offsets.npy", np.int64, "preprocess again")
         whole = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(ids)
@@ -78,7 +74,7 @@ def write_sequences(directory: Path, name: str, lengths: NDArray[np.int64], piec
 
     Args:
         directory: Output folder.
-        name: As for `Sequences.save`.
+        name: NAME in `NAME.ids.npy` and `NAME.offsets.npy`.
         lengths: Number of ids of each sequence.
         pieces: All ids, in order, in pieces of any size.
     """
@@ -107,8 +103,8 @@ class EncodedPairs:
 
     def save(self, directory: Path, split: str) -> None:
         """Write four arrays."""
-        self.src.save(directory, f"{split}.src")
-        self.tgt.save(directory, f"{split}.tgt")
+        for name, side in (("src", self.src), ("tgt", self.tgt)):
+            write_sequences(directory, f"{split}.{name}", side.lengths, [side.ids])
 
     @classmethod
     def load(cls, directory: Path, split: str) -> EncodedPairs:

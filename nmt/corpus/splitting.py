@@ -133,11 +133,23 @@ def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
     if options.valid_size == options.test_size == 0:
         train = rows[np.sort(shuffled[: options.train_size])]
     else:
-        components, free = _Components(store, rows, labels), np.ones(len(rows), dtype=bool)
+        order, num_sources = _draw_components(store, rows, labels)
+        free = np.ones(len(rows), dtype=bool)
         for name, size in (("test", options.test_size), ("valid", options.valid_size)):
-            taken = components.take(name, size)
-            free &= ~taken
-            grouped = group_references(store.pairs(rows[taken]))
+            room, taken, left = size, list[int](), list[int]()
+            for component in order:
+                fits = num_sources[component] <= room
+                (taken if fits else left).append(component)
+                room -= num_sources[component] if fits else 0
+            if room:
+                members = labels == max(left, key=sizes.__getitem__, default=-1)
+                advice = f"ask for a smaller {name} split or give more data"
+                if 2 * members.sum() > len(rows):
+                    advice = _explain_connection(store, rows[members], len(rows))
+                raise DataError(f"corpus: {size - room:,} of {size:,} {name} sentences found; {advice}")
+            order, in_split = left, np.isin(labels, taken)
+            free &= ~in_split
+            grouped = group_references(store.pairs(rows[in_split]))
             examples[name] = sorted(
                 grouped, key=lambda example: (draw("source", options.seed, example.src), example.src)
             )
@@ -289,52 +301,27 @@ def find_hubs(store: PairStore, rows: Rows) -> list[tuple[str, str, int]]:
     return [(text, partners, -count) for count, text, partners in sorted(hubs)[:MAX_HUBS]]
 
 
-class _Components:
-    """Hands out whole components in a random order.
+def _draw_components(store: PairStore, rows: Rows, labels: NDArray[np.int64]) -> tuple[list[int], list[int]]:
+    """The components in a random order, and for each the number of its sources.
 
     Args:
         store: Clean pairs.
         rows: Which of them.
         labels: Their components, from 0 without gaps.
     """
-
-    def __init__(self, store: PairStore, rows: Rows, labels: NDArray[np.int64]) -> None:
-        self._store, self._rows, self._labels = store, rows, labels
-        self._sizes = np.bincount(labels)
-        # All pairs of a source are in one component.
-        _, of_sources = np.unique(store.fingerprints("src_text")[rows], return_index=True)
-        self._num_sources = np.bincount(labels[of_sources]).tolist()
-        # The random draw of a component is that of its smallest pair: its only one, or the first in text order.
-        smallest = np.unique(labels, return_index=True)[1]
-        several = np.argsort(labels, kind="stable")
-        several = several[self._sizes[labels[several]] > 1]
-        texts = chain.from_iterable(map(store.pairs, in_chunks(rows[several])))
-        pairs = zip(labels[several].tolist(), texts, several.tolist(), strict=True)
-        for component, members in groupby(pairs, key=itemgetter(0)):
-            smallest[component] = min(members)[2]
-        draws = store.fingerprints("component_draw")[rows[smallest]]
-        self._order = np.argsort(draws, kind="stable").tolist()
-
-    def take(self, name: str, size: int) -> NDArray[np.bool_]:
-        """Take components until they have `size` distinct sources; say which of the `rows` are theirs.
-
-        Raises:
-            DataError: There are fewer sources, or the components left are too large.
-        """
-        room, taken, left = size, list[int](), list[int]()
-        order = iter(self._order)
-        while room and (component := next(order, None)) is not None:
-            sources = self._num_sources[component]
-            (taken if sources <= room else left).append(component)
-            room -= sources if sources <= room else 0
-        self._order = [*left, *order]
-        if room:
-            members = self._labels == max(self._order, key=self._sizes.__getitem__, default=-1)
-            advice = f"ask for a smaller {name} split or give more data"
-            if 2 * members.sum() > len(members):
-                advice = _explain_connection(self._store, self._rows[members], len(members))
-            raise DataError(f"corpus: {size - room:,} of {size:,} {name} sentences found; {advice}")
-        return np.isin(self._labels, taken)
+    # All pairs of a source are in one component.
+    _, of_sources = np.unique(store.fingerprints("src_text")[rows], return_index=True)
+    num_sources = np.bincount(labels[of_sources])
+    # The random draw of a component is that of its smallest pair: its only one, or the first in text order.
+    smallest = np.unique(labels, return_index=True)[1]
+    several = np.argsort(labels, kind="stable")
+    several = several[np.bincount(labels)[labels[several]] > 1]
+    texts = chain.from_iterable(map(store.pairs, in_chunks(rows[several])))
+    pairs = zip(labels[several].tolist(), texts, several.tolist(), strict=True)
+    for component, members in groupby(pairs, key=itemgetter(0)):
+        smallest[component] = min(members)[2]
+    draws = store.fingerprints("component_draw")[rows[smallest]]
+    return np.argsort(draws, kind="stable").tolist(), num_sources.tolist()
 
 
 def _explain_connection(store: PairStore, members: Rows, all_pairs: int) -> str:

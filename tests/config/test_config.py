@@ -418,16 +418,6 @@ PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{pat
             "train.schedule.name",
             "plateau needs validation, but data.split.valid_size is 0",
         ),
-        (
-            "data: {source: [a, b], first_lines: 2000}",
-            "data.first_lines",
-            "yields at most 2000 pairs, but data.split needs 2001 or more",
-        ),
-        (
-            "data: {source: a.tsv, first_lines: 50, split: {train_size: 41, valid_size: 5, test_size: 5}}",
-            "data.first_lines",
-            "yields at most 50 pairs, but data.split needs 51 or more",
-        ),
         ("text: {tokenizer: spacy, tokenized: true}", "text.tokenized", "has no effect with text.tokenizer: spacy"),
         (
             "text: {tokenizer: spacy, vocabulary: {min_count: 0}}",
@@ -467,8 +457,7 @@ def test_combinations_that_cannot_work_are_refused(tmp_path: Path, text: str, pl
         *(PLATEAU.format(3, 5), PLATEAU.format(9, "null")),
         "train: {schedule: {name: plateau}}\ndata: {split: {valid_size: 0}}",
         "train: {schedule: {name: plateau}}\ndata: {source: [a, b, c, d], split: {valid_size: 0}}",
-        "data: {source: a.tsv, first_lines: 2001}\ntext: {vocabulary: {min_count: 0}}",
-        *("data: {source: [a, b, c, d], first_lines: 5}", "data: {first_lines: 5}"),
+        "text: {vocabulary: {min_count: 0}}",
         "model: {tying: target, embedding_size: 8, decoder: {hidden_size: 12}}",
         "model: {tying: target, embedding_size: 8, decoder: {hidden_size: 12, order: bahdanau}}",
         "decode: {max_length: 5}",

@@ -21,6 +21,10 @@ def unpacked(sequences: Sequences) -> list[list[int]]:
     return [sequences[index].tolist() for index in range(len(sequences))]
 
 
+def save(sequences: Sequences, folder: Path, name: str) -> None:
+    write_sequences(folder, name, sequences.lengths, [sequences.ids])
+
+
 def test_sequences_are_concatenated() -> None:
     packed = Sequences.pack(LISTS)
     assert packed.ids.tolist() == [5, 6, 7, 4, 9, 9]
@@ -37,7 +41,7 @@ def test_sequences_written_piece_by_piece_are_those_saved_at_once(
     tmp_path_factory: pytest.TempPathFactory, lists: list[list[int]], cuts: list[int]
 ) -> None:
     folder, packed = tmp_path_factory.getbasetemp(), Sequences.pack(lists)
-    packed.save(folder, "once")
+    save(packed, folder, "once")
     pieces = np.split(packed.ids, sorted(min(cut, len(packed.ids)) for cut in cuts))
     write_sequences(folder, "pieces", packed.lengths, iter(pieces))
     for kind in ("ids", "offsets"):
@@ -51,7 +55,7 @@ def test_sequences_written_piece_by_piece_are_those_saved_at_once(
 @pytest.mark.parametrize("kind", ["ids", "offsets"])
 @pytest.mark.parametrize("kept", [0, 3, 60, -4, None])
 def test_cut_and_pickled_sequences_are_a_data_error(tmp_path: Path, kind: str, kept: int | None) -> None:
-    Sequences.pack(LISTS).save(tmp_path, "a")
+    save(Sequences.pack(LISTS), tmp_path, "a")
     path = tmp_path / f"a.{kind}.npy"
     path.write_bytes(path.read_bytes()[:kept])
     if kept is None:  # whole, but nothing that is safe to load
@@ -62,7 +66,7 @@ def test_cut_and_pickled_sequences_are_a_data_error(tmp_path: Path, kind: str, k
 
 @pytest.mark.parametrize("offsets", [[], [0, 3], [0, 7]])
 def test_ids_and_offsets_belong_together(tmp_path: Path, offsets: list[int]) -> None:
-    Sequences.pack(LISTS).save(tmp_path, "a")
+    save(Sequences.pack(LISTS), tmp_path, "a")
     np.save(tmp_path / "a.offsets.npy", np.array(offsets, dtype=np.int64))
     with pytest.raises(DataError, match="do not match"):
         Sequences.load(tmp_path, "a")
@@ -74,7 +78,7 @@ def make_pairs(number: int) -> EncodedPairs:
 
 def test_pairs_need_as_many_targets_as_sources(tmp_path: Path) -> None:
     make_pairs(3).save(tmp_path, "train")
-    make_pairs(2).tgt.save(tmp_path, "train.tgt")
+    save(make_pairs(2).tgt, tmp_path, "train.tgt")
     with pytest.raises(DataError, match="train has 3 sources but 2 targets"):
         EncodedPairs.load(tmp_path, "train")
 

@@ -329,12 +329,12 @@ FAILURES: list[tuple[dict[str, Any], str]] = [
     ({"text.max_length": 3}, "no training pair has at most text.max_length = 3 tokens"),
     (
         {"data.cleaning.min_length": 9},
-        "corpus: no pair is left, as cleaning kept 0 of 12 pairs (too_short dropped 12): see data.cleaning.min_length",
+        "corpus: no pair is left, as cleaning kept 0 of 12 pairs (too_short dropped 12): see data.cleaning and ",
     ),
     (
         LETTERS | {"data.split.valid_size": 0},
         "corpus: 2 of 3 test sentences found; ask for a smaller test split or give more data; cleaning kept 2 of 12 "
-        "pairs (few_letters dropped 10): see data.cleaning.min_letters",
+        "pairs (few_letters dropped 10): see data.cleaning and data.columns",
     ),
     (
         LETTERS | WHOLE | {"data.split.train_size": 9},

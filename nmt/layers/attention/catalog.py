@@ -84,7 +84,7 @@ def _list_scores() -> Iterator[Mechanism]:
         limits = ["equal sizes, or heads" if score.multi_head else "equal sizes"] if score.needs_equal_sizes else []
         limits += [] if score.multi_head else ["one head only"]
         limits += [] if score.local else ["no local window"]
-        limits += [f"needs options.{option.name}" for option in options if option.required]
+        limits += [f"needs options.{option.name}" for option in options if option.default is option.empty]
         yield Mechanism("score", tuple(known), _summary(score), score.paper, tuple(limits))
     yield Mechanism("score", ("none",), _summary(FixedContext), FixedContext.paper, ("excludes all choices below",))
 
