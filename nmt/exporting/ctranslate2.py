@@ -19,6 +19,7 @@ from nmt.text.vocabulary import SPECIAL_TOKENS
 NAME = "ctranslate2"
 PACKAGES = ("ctranslate2",)
 QUANTIZATIONS = ("none", "int8", "float16")
+SUFFIX = ""
 POSITIONS = 1024
 """Sinusoids that are stored: tokens of the longest input and translation."""
 USAGE = """# {config.name} for CTranslate2
@@ -82,6 +83,12 @@ def find_obstacles(config: Config) -> Iterator[Obstacle]:
 
 def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     """Write the folder that CTranslate2 loads, with the pieces of SentencePiece and a README; see `Format`."""
+    save(model, path, quantization)
+    yield from write_usage(model, path, USAGE, "CTranslate2")
+
+
+def save(model: SavedModel, path: Path, quantization: str) -> None:
+    """Write the model alone into an existing folder."""
     import ctranslate2.specs.transformer_spec as specs
 
     encoder, decoder = model.model.encoder, model.model.decoder
@@ -105,7 +112,6 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     spec.validate()
     spec.optimize(quantization=None if quantization == "none" else quantization)
     spec.save(str(path))
-    yield from write_usage(model, path, USAGE, "CTranslate2")
 
 
 def _options(section: Any) -> dict[str, Any]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
-from nmt.system.files import AnyPath, as_path, read_json, set_default_permissions, write_json
+from nmt.system.files import AnyPath, as_path, hidden_path, read_json, set_default_permissions, write_json
 from nmt.system.options import Option
-from nmt.system.outputs import check_not_nested, check_output
+from nmt.system.outputs import check_files, check_not_nested, check_output
 from nmt.system.replacement import atomic_directory, locked
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def export(
 
     Args:
         model: Run or model directory; None is the newest finished run under `runs`.
-        to: Format: ctranslate2 or onnx.
-        output: Folder to write.
+        to: Format: ctranslate2, onnx, argos or hub.
+        output: Folder, or file for argos, to write.
         quantization: Number format of weights; None is the format's own choice.
         overwrite: Replace an earlier export.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
@@ -70,11 +71,27 @@ def export(
         lines = [f"{source}: {key}: {text}" for key, text in obstacles]
         raise ConfigError(*lines, *(DISTIL for key, _ in obstacles[:1] if key.endswith(".kind")))
     with locked(path):
-        remarks = _write_folder(form, saved, path, quantization, overwrite)
+        remarks = (_write_file if form.SUFFIX else _write_folder)(form, saved, path, quantization, overwrite)
     for remark in remarks:
-        log.info(f"not in {path}: {remark}")
+        log.info(f"note: {remark}")
     log.info(f"{to}: {path}")
     return path
+
+
+def _write_file(form: Format, saved: SavedModel, path: Path, quantization: str, overwrite: bool) -> list[str]:
+    if path.suffix != form.SUFFIX:
+        raise DataError(f"{path}: give a file that ends in {form.SUFFIX} as `output`")
+    check_files({"`output`": path}, ())
+    if path.exists() and not (overwrite and path.is_file()):
+        advice = "add `overwrite=True` or choose" if path.is_file() else "choose"
+        raise DataError(f"{path}: exists; {advice} another `output`")
+    temporary = hidden_path(path, f"partial-{os.getpid()}")
+    try:
+        remarks = list(form.write(saved, temporary, quantization))
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return remarks
 
 
 def _write_folder(form: Format, saved: SavedModel, path: Path, quantization: str, overwrite: bool) -> list[str]:

@@ -13,7 +13,7 @@ from nmt.system.errors import ConfigError
 from nmt.system.files import write_text
 from nmt.training.findings import Finding
 
-FORMATS = ("ctranslate2", "onnx")
+FORMATS = ("ctranslate2", "onnx", "argos", "hub")
 
 
 class Obstacle(NamedTuple):
@@ -37,6 +37,8 @@ class Format(Protocol):
     """Packages that it imports, by the name under which they are installed; all of the extra `export`."""
     QUANTIZATIONS: Sequence[str]
     """Number formats of weights, the default first; `none` is float32."""
+    SUFFIX: str
+    """Suffix of the file that it writes; empty if it writes a folder."""
 
     @staticmethod
     def find_obstacles(config: Config) -> Iterator[Obstacle]:
@@ -44,7 +46,7 @@ class Format(Protocol):
 
     @staticmethod
     def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
-        """Write a model without obstacles into an empty folder.
+        """Write a model without obstacles into an empty folder, or as a new file.
 
         Yields:
             What the model does with text that the other program does not: a sentence each.
@@ -81,8 +83,13 @@ def check_export(config: Config, export_format: str) -> Iterator[Finding]:
     yield from problems or [Finding(f"export to {export_format}", True, "no setting keeps the model from it")]
 
 
-def describe_text(model: SavedModel) -> Iterator[str]:
-    """What a program that has only the model's pieces or words must do with text by itself, a sentence each."""
+def describe_text(model: SavedModel, program: str) -> Iterator[str]:
+    """What a program that has only the model's pieces or words does not do with text, two sentences each."""
+    for step in _text_steps(model):
+        yield f"{step} {program} does not do this."
+
+
+def _text_steps(model: SavedModel) -> Iterator[str]:
     processor = model.load_processor()
     source, target = processor.tokenizers
     if source.kind != "subword" or target.kind != "subword":
@@ -109,8 +116,8 @@ def write_usage(model: SavedModel, path: Path, usage: str, program: str) -> Iter
         pieces = model.text / f"{side}.subwords.model"
         if pieces.exists():
             (path / f"{name}.spm").write_bytes(pieces.read_bytes())
-    remarks = list(describe_text(model))
-    lines = "\n".join(f"- {remark} {program} does not do this." for remark in remarks)
+    remarks = list(describe_text(model, program))
+    lines = "\n".join(f"- {remark}" for remark in remarks)
     card = model.path / CARD
     text = usage.format(config=model.config, remarks=lines)
     write_text(path / CARD, text + (card.read_text(encoding="utf-8") if card.exists() else ""))

@@ -15,6 +15,7 @@ from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 NAME = "onnx"
 PACKAGES = ("onnx",)
 QUANTIZATIONS = ("none",)
+SUFFIX = ""
 SUPPORTED = {
     "model.encoder.kind": tuple(ENCODERS),
     "model.decoder.kind": tuple(DECODERS),

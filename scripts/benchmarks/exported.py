@@ -1,6 +1,10 @@
-"""Whether CTranslate2 translates with an exported model as `nmt` does: words, scores, BLEU, size and speed."""
+"""Whether other programs translate with an exported model as `nmt` does: words, scores, BLEU, size and speed."""
 
 import argparse
+import json
+import math
+import os
+import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,6 +43,7 @@ def add_command(commands: Commands) -> None:
     parser = add_parser(commands, compare_exported, "exported", about, "runs/benchmark/exported", rounds=3, threads=1)
     parser.add_argument("--model", type=Path, required=True, help="a run whose model CTranslate2 can hold")
     parser.add_argument("--data", type=Path, required=True, help="its data directory")
+    parser.add_argument("--argos", metavar="PYTHON", help="a Python environment with argostranslate, to time it too")
     parser.add_argument("--sentences", type=positive, default=1000, help="of the test split, from its beginning")
 
 
@@ -63,6 +68,12 @@ def compare_exported(arguments: argparse.Namespace) -> None:
             systems["CTranslate2", quantization, beam] = other(
                 arguments.output / quantization, source, beam, arguments.threads
             )
+    if arguments.argos:
+        package = arguments.output / "model.argosmodel"
+        nmt.export(arguments.model, to="argos", output=package, overwrite=True)
+        sizes["argos"] = package.stat().st_size
+        for beam in BEAMS:
+            systems["Argos", "int8", beam] = argos(arguments.argos, package, source, beam, arguments.threads)
     seconds: dict[tuple[str, str, int], list[float]] = {key: [] for key in systems}
     found = {key: translate(lines[:BATCH]) for key, translate in systems.items()}
     for _ in tqdm(range(arguments.rounds), desc="translating", unit=" rounds", disable=None):
@@ -76,7 +87,7 @@ def compare_exported(arguments: argparse.Namespace) -> None:
         unlike = [pair for pair in zip(expected, translations, strict=True) if pair[0].text != pair[1].text]
         gap = max((ours.score - theirs.score for ours, theirs in unlike), default=0.0)
         scores = score_corpus(examples, [each.text for each in translations], ScoringRules())
-        size = sizes["nmt" if system == "nmt" else precision]
+        size = sizes[precision if system == "CTranslate2" else system.casefold()]
         speed = len(lines) / median(seconds[system, precision, beam])
         same = f"{len(lines) - len(unlike)} of {len(lines)}"
         cells = system, precision, str(beam), same, f"{gap:.5f}", f"{scores['bleu'].value:.2f}"
@@ -112,5 +123,28 @@ def other(folder: Path, source: Path, beam: int, threads: int) -> Callable[[Sequ
             return_scores=True,
         )
         return [Found(processor.tgt_tokenizer.detokenize(each.hypotheses[0]), each.scores[0]) for each in results]
+
+    return translate
+
+
+def argos(python: str, package: Path, source: Path, beam: int, threads: int) -> Callable[[Sequence[str]], list[Found]]:
+    """Translate line after line by Argos Translate, which installs the package beside it; there are no scores."""
+    homes = {f"XDG_{name}_HOME": str(package.parent / "argos") for name in ("DATA", "CONFIG", "CACHE")}
+    settings = homes | {"ARGOS_BEAM_SIZE": str(beam), "ARGOS_INTRA_THREADS": str(threads), "ARGOS_INTER_THREADS": "1"}
+    script, languages = Path(__file__).with_name("argos_lines.py"), load_model(source).config.data.languages
+    process = subprocess.Popen(
+        [python, script, package, *languages],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | settings,
+    )
+    requests, answers = process.stdin, process.stdout
+    assert requests
+    assert answers
+
+    def translate(lines: Sequence[str]) -> list[Found]:
+        print(json.dumps(lines), file=requests, flush=True)
+        return [Found(text, math.nan) for text in json.loads(answers.readline())]
 
     return translate

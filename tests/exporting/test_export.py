@@ -79,7 +79,7 @@ def test_a_failure_leaves_nothing_new(run: Path, cli: Cli, tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (("--to", "onxx"), "onxx: no such export format; known: ctranslate2, onnx; did you mean onnx?"),
+        (("--to", "onxx"), "onxx: no such export format; known: ctranslate2, onnx, argos, hub; did you mean onnx?"),
         (("--quantization", "int4"), "--quantization: ctranslate2 has none, int8, float16, not int4"),
         (("--output", "file"), "file: is a file; give a folder as --output"),
         (("--output", "full"), "full: contains other files (no export.json); choose another --output"),

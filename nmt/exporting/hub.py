@@ -1,0 +1,57 @@
+"""A folder as model hubs keep it: nmt's own files, and a card whose header says what they are in a hub's terms."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nmt.config import Config
+from nmt.config.tree import as_yaml
+from nmt.exporting.formats import Obstacle
+from nmt.models.card import CARD
+from nmt.models.storage import SavedModel, save_model
+from nmt.system.files import write_json, write_text
+from nmt.text.languages import language_name
+
+NAME = "hub"
+PACKAGES = ()
+QUANTIZATIONS = ("none",)
+SUFFIX = ""
+SCORES = {"bleu": "BLEU", "chrf": "chrF"}
+
+
+def find_obstacles(config: Config) -> Iterator[Obstacle]:
+    """Nothing keeps a model from it."""
+    return iter(())
+
+
+def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
+    """Write a model directory, with a hub's header in its card, and `config.json`; see `Format`."""
+    config, metadata = model.config, model.metadata
+    save_model(path, config, model.model, model.text, metadata)
+    header = as_yaml(_describe(config, dict(metadata)))
+    write_text(path / CARD, f"---\n{header}---\n{(path / CARD).read_text(encoding='utf-8')}")
+    summary = {"library_name": "nmt", "model_type": config.model.family, "parameters": metadata.get("parameters")}
+    write_json(path / "config.json", {**summary, "languages": config.data.languages})
+    yield "The licence of a model is for its owner to choose: `license` in README.md."
+
+
+def _describe(config: Config, metadata: dict[str, Any]) -> dict[str, Any]:
+    """The header of the card (https://github.com/huggingface/hub-docs/blob/main/modelcard.md)."""
+    source, target = config.data.languages
+    scores, signatures = metadata.get("scores") or {}, metadata.get("signatures") or {}
+    metrics = [
+        {"type": key, "name": name, "value": round(scores[key], 2), "args": {"signature": signatures.get(key)}}
+        for key, name in SCORES.items()
+        if key in scores
+    ]
+    task = {"type": "translation", "name": f"{language_name(source)} to {language_name(target)}"}
+    dataset = {"type": "text", "name": ", ".join(config.data.source) or "unknown", "split": "validation"}
+    results = [{"task": task, "dataset": dataset, "metrics": metrics}] if metrics else []
+    return {
+        "language": [source, target],
+        "license": "unknown",
+        "library_name": "nmt",
+        "pipeline_tag": "translation",
+        "tags": ["translation", "attention", config.model.family],
+        "model-index": [{"name": config.name, "results": results}],
+    }

@@ -1,0 +1,124 @@
+"""A package for Argos Translate: read as that program reads it, and, in `make soak`, by the program itself."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import Cli, Project, Refusal, without_pictures
+
+import nmt
+
+ctranslate2 = pytest.importorskip("ctranslate2")
+sentencepiece = pytest.importorskip("sentencepiece")
+
+SETTINGS = (
+    "text.tokenizer=subword",
+    "text.subword={joint: true, vocabulary_size: 30}",
+    "model.encoder={kind: self_attention, hidden_size: 32, num_layers: 2, num_heads: 4}",
+    "model.attention.score=general",
+    "model.decoder={kind: transformer, hidden_size: 32, num_layers: 2, num_heads: 2}",
+    "decode={length_norm: average, length_penalty: 0.2, beam_size: 4, max_length: 30}",
+    "train.epochs=6",
+    "train.optimizer.learning_rate=0.01",
+    "train.schedule={name: inverse_sqrt, warmup: 40}",
+)
+LINES = [" ".join("abcdefgh"[(3 * start + step) % 8] for step in range(1 + start % 9)) for start in range(40)]
+
+
+@pytest.fixture(scope="module")
+def run(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Transformer on joint pieces that has learnt a little."""
+    folder = tmp_path_factory.mktemp("argos")
+    nmt.preprocess(project.config, output=folder / "data", overrides=SETTINGS)
+    with without_pictures():
+        nmt.train(project.config, data=folder / "data", output=folder / "run", overrides=SETTINGS)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def package(run: Path) -> Path:
+    return nmt.export(run, to="argos", output=run.parent / "x_y.argosmodel", quantization="none")
+
+
+def translate(run: Path) -> list[str]:
+    """What nmt says with the search that Argos has."""
+    translator = nmt.load(run, beam_size=4, overrides={"decode.max_length_ratio": 100})
+    return [translation.text for translation in translator.translate(LINES)]
+
+
+def test_the_package_translates_as_here(run: Path, package: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(package) as archive:
+        archive.extractall(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    metadata = json.loads((folder / "metadata.json").read_text())
+    model = json.loads((run / "best" / "model.json").read_text(encoding="utf-8"))
+    source, target = model["src_language"], model["tgt_language"]
+    assert folder.name == metadata["code"] == f"translate-{source}_{target}"
+    assert (metadata["from_code"], metadata["to_code"], metadata["type"]) == (source, target, "translate")
+    assert f"minisbd's {source}.onnx" in (folder / "README.md").read_text(encoding="utf-8").casefold()
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))
+    results = ctranslate2.Translator(str(folder / "model")).translate_batch(
+        pieces.encode(LINES, out_type=str), beam_size=4, length_penalty=0.2, patience=2, replace_unknowns=True
+    )
+    found = [pieces.decode_pieces(result.hypotheses[0]) for result in results]
+    assert len(set(found)) > 5
+    assert sum(ours == other for ours, other in zip(translate(run), found, strict=True)) >= 0.9 * len(LINES)
+
+
+def test_a_package_is_replaced_on_demand_alone(run: Path, cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "p.argosmodel"
+    export = ("export", "--model", run, "--to", "argos", "--output")
+    assert cli(*export, path).code == 0
+    assert [file.name for file in tmp_path.iterdir() if file.suffix != ".lock"] == [path.name]
+    before = path.read_bytes()
+    refused = cli(*export, path, "--quantization", "none")
+    assert refused.code == 1
+    assert f"{path}: exists; add --overwrite or choose another --output" in refused.err
+    assert path.read_bytes() == before
+    assert cli(*export, path, "--quantization", "none", "--overwrite").code == 0
+    assert path.stat().st_size > len(before)  # int8 unless asked otherwise
+
+
+def test_what_cannot_be_a_package_is_said_in_one_line(
+    run: Path, project: Project, refusal: Refusal, cli: Cli, tmp_path: Path
+) -> None:
+    export = ("export", "--to", "argos", "--output")
+    assert "give a file that ends in .argosmodel as --output" in refusal(*export, tmp_path / "p.zip", "--model", run)
+    (tmp_path / "d.argosmodel").mkdir()
+    folder = tmp_path / "d.argosmodel"
+    assert "exists; choose another --output" in refusal(*export, folder, "--model", run, "--overwrite")
+    checked = cli("check", "--config", project.config, "--for", "argos", "--set", "model.output_norm=5")
+    lines = [line for line in checked.out.splitlines() if line.startswith("PROBLEM") and "put" in line]
+    assert [line.split()[1] for line in lines[:4]] == [
+        *("model.encoder.kind:", "model.decoder.kind:", "model.output_norm:", "text.tokenizer:")
+    ]
+
+
+@pytest.mark.soak
+def test_argos_itself_translates_as_here(run: Path, package: Path, tmp_path: Path) -> None:
+    """In an environment of its own, as it pins versions; without its model that splits text into sentences."""
+    python = tmp_path / "env" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
+    for needed in (f"torch=={torch.__version__.partition('+')[0]}", "argostranslate==1.11.0"):
+        installed = subprocess.run([python, "-m", "pip", "install", "--quiet", needed], capture_output=True, text=True)
+        if installed.returncode:
+            pytest.skip(f"{needed} cannot be installed: {installed.stderr.splitlines()[-1]}")
+    script = Path(__file__).parents[2] / "scripts" / "benchmarks" / "argos_lines.py"
+    model = json.loads((run / "best" / "model.json").read_text(encoding="utf-8"))
+    languages = model["src_language"], model["tgt_language"]
+    homes = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
+    done = subprocess.run(
+        [python, script, package, *languages],
+        input=json.dumps(LINES) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | homes,
+    )
+    same = [ours == other for ours, other in zip(translate(run), json.loads(done.stdout), strict=True)]
+    assert sum(same) >= 0.9 * len(LINES)
