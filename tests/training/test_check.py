@@ -150,6 +150,14 @@ def test_the_initial_loss_of_fixed_norms_is_above_that_of_guessing(project: Proj
     assert found.ok
 
 
+def test_a_fresh_transformer_with_tied_embeddings_is_no_problem(project: Project) -> None:
+    sizes = "hidden_size: 128, num_layers: 2, num_heads: 4, feed_forward_size: 128"
+    kinds = [f"model.encoder={{kind: self_attention, {sizes}}}", f"model.decoder={{kind: transformer, {sizes}}}"]
+    kinds += ["model.tying=target", "model.embedding_size=128", "model.attention.score=general"]
+    found = initial_loss(project, *kinds)
+    assert found.ok, found.text
+
+
 def test_weights_to_start_from_are_better_than_guessing(project: Project) -> None:
     assert initial_loss(project, f"train.init_from={project.run}").ok
 
