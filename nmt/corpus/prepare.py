@@ -19,6 +19,8 @@ from nmt.system.files import AnyPath, as_names
 if TYPE_CHECKING:
     from nmt.config import Config, Overrides
     from nmt.corpus.data_schema import DataReport
+    from nmt.corpus.lines import Rows
+    from nmt.corpus.store import PairStore
 
 log = logging.getLogger(__name__)
 
@@ -142,6 +144,7 @@ def _write_directory(config: Config, output: Path) -> DataReport:
         # Sources -> cleaning -> identity: pairs are decoded once, repaired or dropped, fingerprinted and stored.
         lines, cleaned = cleaning.clean_corpus(config.data, corpus, store)
         rows = cleaning.drop_repeated(config.data.cleaning, store, cleaned)
+        _warn_if_swapped(config, store, rows[:: 1 + len(rows) // 1000])
         config = resolve_auto(config, choose_split(len(rows)))
         # Splitting: from here on, a pair is a row of the store. Copies of training pairs come after all others.
         splits = splitting.split_corpus(config.data, evaluation_sources, store, rows, cleaned)
@@ -171,6 +174,22 @@ def _write_directory(config: Config, output: Path) -> DataReport:
             directory, Marker(dataset.FORMAT_VERSION, report.pairs, dataset.compute_checksums(directory), report.copies)
         )
     return report
+
+
+def _warn_if_swapped(config: Config, store: PairStore, rows: Rows) -> None:
+    """Warn if the source has far more frequent words of the target's language than of its own, and the target too."""
+    from nmt.text.languages import FREQUENT, language_name
+
+    def count(side: str, language: str) -> int:
+        words = " ".join(store.lines(side).texts(rows)).casefold().split()
+        return sum(map(words.count, FREQUENT.get(language, ())))
+
+    src, tgt = config.data.languages
+    sides = (("src", src, tgt), ("tgt", tgt, src))
+    if all(count(side, other) > 20 + 3 * count(side, own) for side, own, other in sides):
+        looks = f"the source looks like {language_name(tgt)}, and the target like {language_name(src)}"
+        columns = [*config.data.columns[::-1]]
+        log.warning(f"WARNING: {looks}: set data.columns={columns} for a table, or swap the two languages")
 
 
 def _fit(config: Config, pairs: int, values: Mapping[str, Any]) -> Config:

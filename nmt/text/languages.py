@@ -16,6 +16,15 @@ vi Vietnamese, wo Wolof, xh Xhosa, yi Yiddish, yo Yoruba, zh Chinese, zu Zulu
 """
 NAMES = dict(entry.strip().split(" ", 1) for entry in _NAMES.replace("\n", " ").split(","))
 
+_FREQUENT = """
+cs je se na to že jsem není, da jeg det er ikke og på, de der die das und ist nicht ich, en the is to and of you it, es
+el los es una no por que, fi on ja ei se hän minä että, fr le la les est je pas une, hu a az nem és hogy egy van, it il
+di è che non un sono, nl het een is niet ik dat van, pl nie się to na jest że i, pt o não é um uma eu que, ru я не в что
+он и это, sv jag är det inte och att på, tr bir ve bu ben değil çok ne, uk я не що це він і та
+"""
+FREQUENT = {code: words for code, *words in map(str.split, _FREQUENT.split(","))}
+"""Frequent words of languages, in lower case."""
+
 
 def language_name(code: str) -> str:
     """The English name of a language, or its code if it is not listed; `pt-BR` is Portuguese (BR)."""

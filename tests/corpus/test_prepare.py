@@ -394,6 +394,29 @@ def test_what_is_wrong_with_a_source_is_said_before_the_output_folder(
     assert not Path("deep").exists()
 
 
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ([], None),
+        (["data.columns=[2, 1]"], "set data.columns=[1, 2] for a table"),
+        (["data.src_language=de", "data.tgt_language=en"], "set data.columns=[2, 1] for a table"),
+        (["data.src_language=de", "data.tgt_language=en", "data.columns=[2, 1]"], None),
+        (["data.columns=[2, 1]", "data.tgt_language=fr"], None),  # only one side looks wrong
+        (["data.reverse=true"], None),
+    ],
+)
+def test_swapped_languages_are_noticed(cli: Cli, settings: list[str], advice: str | None) -> None:
+    write_table([(f"The cat is in room {n} , and it is old .", f"Die Katze ist in Raum {n} .") for n in range(40)])
+    write_lines("mine.yaml", ["data: {source: corpus.tsv}", "text: {tokenizer: whitespace}"])
+    words = [word for setting in (*settings, "data.split={valid_size: 0, test_size: 0}") for word in ("--set", setting)]
+    outcome = cli("preprocess", "mine.yaml", "--output", "out", *words)
+    assert outcome.code == 0, outcome.err
+    warnings = [line for line in outcome.err.splitlines() if "looks like" in line]
+    source, target = ("German", "English") if not settings or "columns" in settings[0] else ("English", "German")
+    looks = f"WARNING: the source looks like {source}, and the target like {target}: "
+    assert warnings == ([] if advice is None else [f"{looks}{advice}, or swap the two languages"])
+
+
 def test_a_folder_named_data_is_not_that_of_the_bundled_sample(cli: Cli) -> None:
     few = ("--set", "data.first_lines=200", "--set", "data.split={valid_size: 5, test_size: 5}")
     assert cli("preprocess", "sample", "--output", "data", *few).code == 0
