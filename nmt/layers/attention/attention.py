@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from nmt.config import AttentionSection
 from nmt.config.attention_checks import check_sizes
-from nmt.config.attention_scores import properties_of
+from nmt.config.attention_scores import names_class, properties_of
 from nmt.layers.attention.heads import MultiHead, SingleHead
 from nmt.layers.attention.normalizer import HardChoice, Normalizer, make_normalizer
 from nmt.layers.attention.past import Coverage, LocationFeatures, NoPast, Past
 from nmt.layers.attention.scaled_dot import ScaledDotScore
-from nmt.layers.attention.score import Score, find_score
+from nmt.layers.attention.score import Score, check_shape, find_score
 from nmt.layers.attention.source_memory import AttentionDetails, AttentionState, Memory
 from nmt.layers.attention.window import GlobalWindow, MonotonicWindow, PredictiveWindow, Window
 from nmt.layers.kernels.dropout import Dropout
@@ -264,6 +264,8 @@ def build_attention(
     score = score or find_score(section.score)
     check_sizes(properties_of(score, section.score), heads.query_size, heads.key_size)
     scoring = score(heads.query_size, heads.key_size, **section.options)
+    if names_class(section.score):
+        check_shape(score, section.score, heads.query_size, heads.key_size, section.options)
     normalize = make_normalizer(section.normalizer.name, section.normalizer.temperature)
     window: Window = GlobalWindow()
     if issubclass(kind := WINDOWS[section.window.name], Window):

@@ -7,9 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from nmt.config.attention_scores import SCORES, import_score
+from nmt.system.errors import ConfigError
 
 
 class Score(nn.Module, ABC):
@@ -60,3 +62,29 @@ def find_score(name: str) -> type[Score]:
     """
     score: type[Score] = import_score(SCORES[name].path if name in SCORES else name)
     return score
+
+
+def check_shape(score: type[Score], path: str, query_size: int, key_size: int, options: Mapping[str, Any]) -> None:
+    """Call a user's score once, on a CPU: in training, some wrong shapes fit by chance.
+
+    Args:
+        score: The class.
+        path: Its dotted path.
+        query_size: Size of a query.
+        key_size: Size of an encoder state.
+        options: Its options.
+
+    Raises:
+        ConfigError: It does not return one score for each query and position.
+    """
+    with torch.device("cpu"), torch.random.fork_rng(devices=()), torch.no_grad():
+        queries, states = torch.ones(3, 4, query_size), torch.ones(3, 2, key_size)  # zero would be padding
+        scoring = score(query_size, key_size, **options)
+        try:
+            result = f"returns {list(scoring(queries, scoring.project_keys(states)).shape)}"
+        except RuntimeError as error:
+            result = f"fails ({error})"
+    if result != "returns [3, 4, 2]":
+        inputs = f"queries {list(queries.shape)} and encoder states {list(states.shape)}"
+        needed = "return [B, N, S] = [3, 4, 2], a score for each query and position"
+        raise ConfigError(f"model.attention.score: {path} {result} for {inputs}; {needed}")

@@ -84,6 +84,9 @@ def test_unusable_scores_are_named(name: str, parts: list[str]) -> None:
 
 
 USER_MODULE = """
+import torch
+from torch import nn
+
 from nmt.layers.attention.score import Score
 
 
@@ -96,6 +99,15 @@ class Distance(Score):
 
     def forward(self, query, keys):
         return -self.factor * (query.unsqueeze(2) - keys.unsqueeze(1)).square().sum(dim=-1)
+
+
+class Random(Distance):
+    def __init__(self, query_size, key_size):
+        super().__init__(query_size, key_size)
+        self.weight = nn.Parameter(torch.rand(query_size, key_size))
+
+    def forward(self, query, keys):
+        return nn.functional.dropout(super().forward(query @ self.weight, keys))
 
 
 class Unfinished(Score):
@@ -127,6 +139,37 @@ def test_a_custom_class_is_found_by_its_dotted_path(user_module: str) -> None:
 def test_an_abstract_custom_class_is_refused(user_module: str) -> None:
     with pytest.raises(ConfigError):
         build(f"{user_module}.Unfinished", 4, 4, {})
+
+
+@pytest.mark.parametrize(
+    ("scores", "result"),
+    [
+        ("query.sum(dim=(1, 2)).unsqueeze(1) * keys.sum(dim=2)", "returns [3, 2]"),
+        ("(query @ keys.transpose(1, 2)).transpose(1, 2)", "returns [3, 2, 4]"),
+        (
+            "query * keys",
+            "fails (The size of tensor a (4) must match the size of tensor b (2) at non-singleton dimension 1)",
+        ),
+    ],
+)
+def test_a_custom_class_that_returns_another_shape_is_refused(user_module: str, scores: str, result: str) -> None:
+    score = f"{user_module}.Distance"
+    find_score(score).forward = eval(f"lambda self, query, keys: {scores}")
+    with pytest.raises(ConfigError) as refused, torch.device("meta"):
+        build(score, 7, 7)
+    inputs = "for queries [3, 4, 7] and encoder states [3, 2, 7]"
+    needed = "return [B, N, S] = [3, 4, 2], a score for each query and position"
+    assert str(refused.value) == f"model.attention.score: {score} {result} {inputs}; {needed}"
+
+
+def test_trying_a_custom_class_spends_no_random_numbers(user_module: str) -> None:
+    path = f"{user_module}.Random"
+    torch.manual_seed(1)
+    find_score(path)(4, 4)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    build(path, 4, 4)
+    assert torch.equal(torch.rand(3), expected)
 
 
 def test_options_reach_the_score() -> None:
