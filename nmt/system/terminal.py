@@ -115,11 +115,16 @@ def live_table() -> Iterator[Callable[[Table], None]]:
         yield lambda table: live.update(_as_grid(table, live.console.width), refresh=True)
 
 
+def _as_cell(text: str) -> str:
+    """A number and its interval as one word: rich breaks lines even at spaces that do not break."""
+    return printable(text).replace(" ± ", "±")
+
+
 def _column_widths(table: Table, width: int) -> list[int]:
     """Widths of the first columns, as many as fit; the first of them get as much as their cells need."""
     from rich.cells import cell_len
 
-    columns = [[printable(cell) for cell in column] for column in zip(table.header, *table.rows, strict=True)]
+    columns = [[_as_cell(cell) for cell in column] for column in zip(table.header, *table.rows, strict=True)]
     full = [min(width, max(map(cell_len, column))) for column in columns]
     words = [min(width, max(map(cell_len, " ".join(column).split() or [""]))) for column in columns]
     least = full if table.whole == "cells" else words
@@ -141,5 +146,5 @@ def _as_grid(table: Table, width: int) -> Grid:
     for name, side, room in zip(table.header, table.alignment, widths, strict=False):
         grid.add_column(Text(printable(name)), justify="right" if side == "r" else "left", overflow="fold", width=room)
     for row in table.rows:
-        grid.add_row(*(Text(printable(cell)) for cell in row[: len(widths)]))
+        grid.add_row(*(Text(_as_cell(cell)) for cell in row[: len(widths)]))
     return grid
