@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from nmt.comparison.results import Result, Row, dig
 from nmt.evaluation.attention_statistics import LABELS
 from nmt.evaluation.breakdown import FEWEST
-from nmt.evaluation.metrics import name_direction
+from nmt.evaluation.metrics import SIGNIFICANT, name_direction
 from nmt.system.tables import ReportSection, Table
 
 SCORES, CURVES, LENGTHS = "bleu.png", "curves.png", "lengths.png"
@@ -59,8 +59,9 @@ def _note(rows: Sequence[Row]) -> str:
         f"BLEU is {bleu}. chrF is {chrf}. Scores are means over seeds, and ± is half of the 95% interval of a "
         f"bootstrap over sentences. The difference, for each seed, is that in BLEU from {rows[0].name} with the same "
         "seed, better above 0, and p the probability of one this large, in either direction, if both were equally "
-        f"good, by a paired bootstrap; it is {MISSING} where test set or scoring differ, or {rows[0].name} has no "
-        "result for the seed. Neither says what another seed would change: that is in the deviation (SD) over seeds."
+        f"good, by a paired bootstrap; it is marked (better, worse, bold) where p is below {SIGNIFICANT}, and it is "
+        f"{MISSING} where test set or scoring differ, or {rows[0].name} has no result for the seed. Neither says what "
+        "another seed would change: that is in the deviation (SD) over seeds."
     )
 
 
@@ -88,10 +89,14 @@ def score_table(rows: Sequence[Row]) -> Table:
     return Table(header, cells, "l" + "r" * (len(header) - 1), whole="words")
 
 
-def _differences(row: Row, first: Row, form: str) -> Iterator[str]:
-    """For each seed, the difference in BLEU from the first config, its p-value and its direction."""
+def _differences(row: Row, first: Row, significant: str) -> Iterator[str]:
+    """For each seed, the difference in BLEU from the first config and its p-value, in this form if significant."""
     for difference, p in zip(row.differences(first), row.p_values, strict=True):
-        yield MISSING if difference is None else form.format(difference, p, name_direction(round(difference, 2)))
+        if difference is None or p is None:
+            yield MISSING
+        else:
+            form = significant if p < SIGNIFICANT else "{:+z.2f} ({:.3f})"
+            yield form.format(difference, p, name_direction(difference))
 
 
 def _with_interval(row: Row, metric: str) -> str:
@@ -189,21 +194,12 @@ ESCAPES = str.maketrans(_ESCAPES | {"<": r"\textless{}", ">": r"\textgreater{}",
 
 
 def as_latex(rows: Sequence[Row]) -> str:
-    """The scores as a table for papers, with the best in bold; it needs the package booktabs.
-
-    Nothing is in bold in a column whose scores have several signatures, or beside other test sets.
-    """
+    """The scores as a table for papers, with significant differences in bold; it needs the package booktabs."""
     table = score_table(rows)
     columns = [table.header.index(name) for name in LATEX_COLUMNS]
     lines = [[row[column].translate(ESCAPES) for column in columns] for row in table.rows]
-    for metric, column in (("bleu", 2), ("chrf", 5)):
-        means = [_number(row.mean("scores", metric, "value"), ".2f") for row in rows]
-        if len(rows) > 1 and len({*map(bins_of, rows)}) == len(_signatures(rows, metric)) == 1:
-            best = max(means, key=lambda mean: -1.0 if mean == MISSING else float(mean))
-            for line, mean in zip(lines, means, strict=True):
-                line[column] = rf"\textbf{{{line[column]}}}" if mean == best else line[column]
     for line, row in zip(lines, rows, strict=True):  # the sign says the direction in less space
-        seeds = [*_differences(row, rows[0], "{:+z.2f} ({:.3f})")]
+        seeds = [*_differences(row, rows[0], r"\textbf{{{:+z.2f} ({:.3f})}}")]
         line[3] = seeds[0] if len(seeds) == 1 else r"\shortstack[r]{" + r"\\".join(seeds) + "}"
     body = [[name, *(cell.replace("-", "$-$") for cell in cells)] for name, *cells in lines]
     titles, *written = [" & ".join(line) + r" \\" for line in ([*LATEX_COLUMNS.values()], *body)]

@@ -144,9 +144,13 @@ def higher_is_better(key: str) -> bool:
     return key in METRICS and METRICS[key].higher_is_better
 
 
+SIGNIFICANT = 0.05
+"""A difference is said to be better or worse if its p-value is smaller."""
+
+
 def name_direction(difference: float, key: str = "bleu") -> str:
-    """What a difference in a metric means: `better`, `worse` or `equal`."""
-    return "equal" if difference == 0 else "better" if (difference > 0) == higher_is_better(key) else "worse"
+    """What a difference in a metric means: `better` or `worse`."""
+    return "better" if (difference > 0) == higher_is_better(key) else "worse"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from nmt.evaluation.loss import LossMeasures, measure_loss, own_words
 from nmt.evaluation.metrics import (
     METRICS,
     RESAMPLES,
+    SIGNIFICANT,
     Comparison,
     CorpusScore,
     PairedTestName,
@@ -125,13 +126,14 @@ class ModelEvaluation:
 
     @property
     def comparison_table(self) -> Table:
-        """Each system's scores with 95% intervals, and p with the direction of its difference from the model."""
+        """Each system's scores with 95% intervals, and p of its difference from the model."""
         header, rows = ["system"], [[one.name] for one in next(iter(self.comparisons.values()), [])]
         for key, compared in self.comparisons.items():
             header += [self.scores[key].name, "p"]
             for row, one in zip(rows, compared, strict=True):
-                direction = name_direction(one.score - compared[0].score, key)
-                p = "" if one.p_value is None else f"{one.p_value:.4f}, {direction}"
+                p = "" if one.p_value is None else f"{one.p_value:.4f}"
+                if one.p_value is not None and one.p_value < SIGNIFICANT:
+                    p += f", {name_direction(one.score - compared[0].score, key)}"
                 row += [f"{one.score:.2f} ± {one.confidence:.2f}", p]
         return Table(header, rows, "l" + "r" * (len(header) - 1), "significance of differences", whole="words")
 

@@ -13,7 +13,7 @@ from nmt.corpus.splitting import Example
 from nmt.evaluation.attention_statistics import LABELS, READING, SHARP, tabulate_lengths
 from nmt.evaluation.breakdown import Breakdown
 from nmt.evaluation.input_text import evenly_spaced
-from nmt.evaluation.metrics import ScoringRules, sentence_scores
+from nmt.evaluation.metrics import SIGNIFICANT, ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from nmt.inspection.explorer_data import name_models
 from nmt.inspection.report_blocks import Block, Chapter, HeatMap, Picture, Preformatted, Sentence, mark_words, render
@@ -136,7 +136,8 @@ def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
         yield replace(evaluation.comparison_table, caption="Compared with others")
         yield (
             "p is the probability of a difference this large, in either direction, if both were equally good, by a "
-            "paired bootstrap; it says nothing of how another seed would have turned out."
+            f"paired bootstrap, and better or worse is said where it is below {SIGNIFICANT}; it says nothing of how "
+            "another seed would have turned out."
         )
     yield (
         f"Faults: {evaluation.diagnosis}. Length ratio: words of the translations per word of the references. Unknown: "

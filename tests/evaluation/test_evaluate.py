@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -166,7 +167,11 @@ def test_scores_and_significance_are_those_of_sacrebleu(here: Project, cli: Cli,
     evaluated(cli, "--no-short-inputs", "--hypotheses", "one.txt", "--references", "references.txt")
     lines = Path("one.txt").read_text(encoding="utf-8").splitlines()
     Path("other.txt").write_text("".join(f"{line[:-1]}\n" for line in lines), encoding="utf-8")
-    found, _ = evaluated(cli, "--no-short-inputs", "--against", "other.txt", "--against", here.run, "--test", test)
+    others = ["--against", "other.txt", "--against", here.run]
+    found, outcome = evaluated(cli, "--no-short-inputs", *others, "--test", test)
+    tests = re.findall(r"\t(\d\.\d{4})(?:, (better|worse))?", outcome.out)
+    assert {word for p, word in tests if float(p) < 0.05} == {"worse"}
+    assert {word for p, word in tests if float(p) >= 0.05} == {""}
     tabs = Path("references.txt").read_text(encoding="utf-8").splitlines()[0].count("\t")
     command = [sys.executable, "-c", SACREBLEU, "references.txt", "-nr", str(tabs + 1), "-i", "one.txt", "other.txt"]
     command += ["--metrics", "bleu", "chrf", "ter", "--tokenize", "none", option, "--format", "json", "--force"]
