@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Toolkit = Literal["nmt", "OpenNMT-py", "JoeyNMT", "Marian"]
-Precision = Literal["default", "fast", "bf16"]
+Toolkit = Literal["nmt", "OpenNMT-py", "JoeyNMT", "Marian", "CTranslate2"]
+Precision = Literal["default", "fast", "bf16", "int8"]
 PEERS: tuple[Toolkit, ...] = ("OpenNMT-py", "JoeyNMT")
 """Toolkits that have the standard models."""
 
@@ -24,7 +24,7 @@ class System:
         description: Attention and feeding in the toolkit's own terms, or the family.
         cell: `lstm` or `gru`; empty without one.
         precision: `default`: as shipped; `fast`: fp32 products by the kernels of
-            `torch.set_float32_matmul_precision("medium")`; `bf16`: autocast.
+            `torch.set_float32_matmul_precision("medium")`; `bf16`: autocast; `int8`: weights of 8 bits.
     """
 
     name: str

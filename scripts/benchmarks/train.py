@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TypeVar
 
 from tqdm import tqdm
 
@@ -23,6 +24,7 @@ PRODUCTS = {"default": "default", "fast": "medium"}
 """The launcher's PRECISION argument for each precision."""
 PRECISION_NAMES = {"highest": "fp32", "medium": "fp32, fast products"}
 """Names of the float32 matmul precisions."""
+Row = TypeVar("Row", bound=System)
 Results = dict[str, list[Outcome]]
 
 
@@ -62,7 +64,7 @@ def benchmark_training(arguments: argparse.Namespace) -> None:
         sys.exit(f"missing from the table, as they failed: {', '.join(failed)}")
 
 
-def choose(rows: Sequence[System], patterns: Sequence[str] | None) -> list[System]:
+def choose(rows: Sequence[Row], patterns: Sequence[str] | None) -> list[Row]:
     """Rows whose names match one of the patterns; all without patterns.
 
     Raises:
@@ -75,7 +77,7 @@ def choose(rows: Sequence[System], patterns: Sequence[str] | None) -> list[Syste
 
 
 def run_rounds(
-    rows: Sequence[System], run_row: Callable[[System, Path], Outcome], output: Path, rounds: int
+    rows: Sequence[Row], run_row: Callable[[Row, Path], Outcome], output: Path, rounds: int
 ) -> tuple[Results, list[str]]:
     """Run all rows, round by round; a row that fails is reported in a line and not run again.
 

@@ -1,4 +1,5 @@
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,20 @@ from pathlib import Path
 import benchmark
 import pytest
 import torch
-from benchmarks import joeynmt, marian, opennmt, ours, scale, serve, startup, systems, train, workload
+from benchmarks import (
+    joeynmt,
+    marian,
+    opennmt,
+    ours,
+    random_nmt,
+    runtime,
+    scale,
+    serve,
+    startup,
+    systems,
+    train,
+    workload,
+)
 from benchmarks.limit import PATHS, product_rate
 from benchmarks.measuring import Outcome, RunError, launch, run, steady
 from benchmarks.products import Product, Standard, forward_products, training_operations, weighted_rate
@@ -215,6 +229,53 @@ def test_weighted_rate_is_all_work_over_all_time() -> None:
     products = [Product("a", 100, 10, 10), Product("b", 300, 10, 10)]
     # 20,000 operations at 10,000 a second and 60,000 at 30,000: 2 seconds each.
     assert weighted_rate(products, [10_000, 30_000]) == pytest.approx(80_000 / 4)
+
+
+def test_a_random_model_translates_to_one_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lines").write_text("w1 w2\nw3\nw5 w4 w3 w2 w1 w0\n")
+    request = {"config": str(ours.write_config(tmp_path)), "overrides": ours.OVERRIDES["ssru"], "words": 12}
+    request |= {"lines": str(tmp_path / "lines"), "precision": "float32", "beam": 2, "batch_size": 2, "length": 5}
+    monkeypatch.setattr(sys, "argv", ["random_nmt.py", json.dumps(request)])
+    before = torch.get_float32_matmul_precision()
+    try:
+        random_nmt.main()
+    finally:
+        torch.set_float32_matmul_precision(before)
+    reply = json.loads(capsys.readouterr().out)
+    assert reply["seconds"] > 0
+    assert 4 <= reply["shortest"] <= reply["longest"] == 5
+
+
+@pytest.mark.parametrize(("shortest", "accepted"), [(8, True), (7, False)])
+def test_translations_of_other_lengths_are_not_measured(tmp_path: Path, shortest: int, accepted: bool) -> None:
+    (tmp_path / "lines").write_text("w1\n" * 30)
+    program = tmp_path / "python"
+    reply = json.dumps({"seconds": 0.5, "shortest": shortest, "longest": 9})
+    program.write_text(f"#!/bin/sh\necho a warning\necho '{reply}'\n")
+    program.chmod(0o755)
+    row = runtime.list_searches(peers=True)[-1]
+    assert (row.name, row.beam) == ("ctranslate2-beam-5", 5)
+    common = {"lines": str(tmp_path / "lines"), "length": 9, "threads": 1}
+    if accepted:
+        assert runtime.translate(row, program, common, tmp_path / "log").speed == 60
+    else:
+        with pytest.raises(RunError, match="translations of 7 to 9 words"):
+            runtime.translate(row, program, common, tmp_path / "log")
+
+
+def test_random_models_are_compared_with_ctranslate2_of_the_same_beam() -> None:
+    rows = {row.name: row for row in runtime.list_searches(peers=True)}
+    results = {
+        "nmt-transformer-beam-1": [_outcome(900, precision="float32"), _outcome(1000), _outcome(1100)],
+        "ctranslate2-int8-beam-1": [_outcome(800, precision="int8")],
+        "ctranslate2-beam-5": [_outcome(200)],
+    }
+    cells = _cells(runtime.table([rows[name] for name in results], results))[2:]
+    first = ["nmt", "Transformer", "float32", "1", "1,000", "900, 1,000, 1,100", "100", "1.25 / –"]
+    assert cells[0] == first
+    assert cells[1][-1] == ""
 
 
 def _groups(number: int) -> dict[str, list[tuple[str, str]]]:
