@@ -280,12 +280,14 @@ def test_only_regular_files_of_the_folder_are_read(model: Path, refusal: Refusal
 
 @pytest.mark.parametrize(
     "name",
-    ["run.json", "config.yaml", "best", "metrics.jsonl", "checkpoints", "checkpoint", "text", "models"],
+    ["run.json", "config.yaml", "best", "metrics.jsonl", "checkpoints", "checkpoint", "checksum", "text", "models"],
 )
 @pytest.mark.parametrize("kind", ["fifo", "theirs.txt", "theirs"])
 def test_only_regular_files_of_a_run_are_read(project: Project, tmp_path: Path, cli: Cli, name: str, kind: str) -> None:
     run = copied(project.run, tmp_path / "run")
-    place = max((run / "checkpoints").glob("*.safetensors")) if name == "checkpoint" else run / name
+    newest = max((run / "checkpoints").glob("*.safetensors"))
+    places = {"checkpoint": newest, "checksum": newest.with_name(f"{newest.name}.sha256")}
+    place = places.get(name, run / name)
     if name == "models":
         place.mkdir()
     (tmp_path / "theirs.txt").write_text("root: a secret\n", encoding="utf-8")
@@ -447,16 +449,16 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("place", "values"), [(place, VALUES[n % 3 :: 3]) for n, place in enumerate(PLACES)])
-def test_a_checkpoint_with_invalid_facts(
+def test_a_checkpoint_with_a_valid_checksum_and_invalid_facts(
     random_project: Project, tmp_path: Path, place: tuple[str, ...], values: tuple[object, ...], cli: Cli
 ) -> None:
     from safetensors import safe_open
     from safetensors.torch import load_file, save_file
 
     whole = copied(random_project.run, tmp_path / "whole")
-    *others, path = sorted((whole / "checkpoints").iterdir())
-    for other in others:
-        other.unlink()
+    for path in sorted((whole / "checkpoints").glob("*"))[:-2]:
+        path.unlink()
+    (path,) = (whole / "checkpoints").glob("*.safetensors")
     with safe_open(path, framework="pt") as file:
         metadata = json.loads(file.metadata()["nmt"])
     tensors = load_file(path)
@@ -469,6 +471,8 @@ def test_a_checkpoint_with_invalid_facts(
             inner = inner[key]
         inner[place[-1]] = value
         save_file(tensors, run / "checkpoints" / path.name, {"nmt": json.dumps(changed)})
+        digest = hashlib.sha256((run / "checkpoints" / path.name).read_bytes()).hexdigest()
+        (run / "checkpoints" / f"{path.name}.sha256").write_text(f"{digest}  {path.name}\n", encoding="ascii")
         arguments = ["--config", random_project.config, "--data", random_project.data, "--output", run, "--resume"]
         outcome = cli("train", *arguments)
         assert outcome.code in (0, 1), (value, outcome.err)

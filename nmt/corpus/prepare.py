@@ -104,7 +104,7 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
     from nmt.corpus.data_report import summarise, warn_of_unknown
     from nmt.corpus.sources import open_corpus
     from nmt.system.outputs import DATA, check_directory
-    from nmt.system.replacement import locked
+    from nmt.system.replacement import check_not_in_use, locked
 
     if not config.data.source:
         raise ConfigError("data.source: is empty; list files in the config or give them with --source")
@@ -113,6 +113,7 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
         open_corpus([*map(Path, sources)], config.data)  # what is missing is said before the output folder is looked at
     fewer = " or lower data.workers" if config.data.workers != 1 else ""
     with locked(output), when_out_of_memory(f"set data.first_lines to read less{fewer}"):
+        check_not_in_use(output)
         needed = {f"data.source {number}": Path(source) for number, source in enumerate(sources, 1)}
         check_directory(output, DATA, overwrite=overwrite, needed=needed)
         report = _write_directory(config, output)

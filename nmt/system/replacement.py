@@ -1,4 +1,4 @@
-"""Replacing directories safely, by one command at a time.
+"""Replacing directories safely: by one command at a time, and never while another process reads them.
 
 The directory that a new one replaces is renamed, and deleted when the new one is complete. The next command cleans up
 what a killed command leaves behind.
@@ -37,10 +37,12 @@ def atomic_directory(directory: Path) -> Iterator[Path]:
             if directory.exists():  # it is complete, so what a killed process set aside for it is out of date
                 discard_earlier(directory)
             set_aside(directory)
-            temporary.rename(directory.resolve())
+            try:
+                temporary.rename(directory.resolve())
+            finally:
+                take_back_earlier(directory)
             discard_earlier(directory)
     finally:
-        take_back_earlier(directory)
         shutil.rmtree(temporary, ignore_errors=True)
 
 
@@ -71,7 +73,7 @@ def set_aside(directory: Path) -> None:
     if Path.cwd().is_relative_to(directory.resolve()):
         raise DataError(f"{directory}: is the working folder and cannot be replaced; run the command from elsewhere")
     if earlier_path(directory).exists():
-        shutil.rmtree(directory.resolve())
+        _delete(directory.resolve(), directory)
     else:
         directory.resolve().rename(earlier_path(directory))
 
@@ -85,12 +87,17 @@ def take_back_earlier(directory: Path) -> None:
 def discard_earlier(directory: Path) -> None:
     """Delete the folder that was set aside, if there is one."""
     if earlier_path(directory).exists():
-        shutil.rmtree(earlier_path(directory))
+        _delete(earlier_path(directory), directory)
 
 
 def earlier_path(directory: Path) -> Path:
     """Where `set_aside` puts an earlier folder: hidden, so that it is not mistaken for a result."""
     return hidden_path(directory, "earlier")
+
+
+def _delete(folder: Path, directory: Path) -> None:
+    """Delete a folder after it got a temporary name, so that a kill leaves no half of it under its own."""
+    shutil.rmtree(folder.rename(hidden_path(directory, f"partial-{os.getpid()}-deleted")))
 
 
 def clean_up(directory: Path) -> None:
@@ -110,8 +117,8 @@ def clean_up(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked_file(path: Path, timeout: float = 0) -> Iterator[bool]:
-    """Yield whether this process holds a lock file, which has its number and is deleted afterwards.
+def _locked_file(path: Path, content: str, timeout: float = 0) -> Iterator[bool]:
+    """Yield whether this process holds a lock file, which has some content and is deleted afterwards.
 
     In a folder that cannot be written nobody holds it.
     """
@@ -120,7 +127,7 @@ def _locked_file(path: Path, timeout: float = 0) -> Iterator[bool]:
         path.touch()  # in a read-only folder the lock would only wait
         lock.acquire(timeout=timeout)
         with contextlib.suppress(OSError):  # the content only helps people
-            path.write_text(str(os.getpid()), encoding="ascii")
+            path.write_text(content, encoding="utf-8")
     try:
         yield lock.is_locked
     finally:
@@ -150,11 +157,9 @@ def locked(directory: Path, timeout: float = 0) -> Iterator[None]:
     try:
         with naming(directory, path):
             path.touch()
-        with _locked_file(path, timeout) as ours:
+        with _locked_file(path, str(os.getpid()), timeout) as ours:
             if not ours:
-                process = ""
-                with contextlib.suppress(OSError):  # it may end just now
-                    process = f" (process {path.read_text(encoding='ascii', errors='replace')})"
+                process = f" (process {_content(path)})" if _content(path) else ""
                 raise DataError(f"{directory}: in use by another command{process}; wait for it to end")
             for left in path.parent.glob(f"{glob.escape(hidden_path(directory, 'partial').name)}-[0-9]*"):
                 if left.is_dir():
@@ -172,5 +177,55 @@ def is_locked(directory: Path) -> bool:
     path = hidden_path(directory, "lock")
     if not path.exists():
         return False
-    with _locked_file(path) as ours:
+    with _locked_file(path, "") as ours:
         return not ours
+
+
+@contextlib.contextmanager
+def reading(directory: Path, reader: Path) -> Iterator[None]:
+    """Keep commands from replacing `directory` while the block runs; the lock of a dead process does not count.
+
+    If nothing can be written next to the folder, there is no lock.
+
+    Args:
+        directory: The folder to read.
+        reader: The run that reads it, for the error of a writer.
+
+    Raises:
+        DataError: The folder is being written.
+    """
+    list(_readers(directory))  # deletes the lock files of killed readers
+    with _locked_file(hidden_path(directory, f"reader-{os.getpid()}"), str(reader), timeout=1):
+        if is_locked(directory):
+            raise DataError(f"{directory}: is being written by another command; wait for it to end")
+        yield
+
+
+def check_not_in_use(directory: Path) -> None:
+    """Refuse to replace a folder that is being read. The caller holds its lock, so no new reader can start.
+
+    Raises:
+        DataError: A process is reading it.
+    """
+    for path in _readers(directory):
+        run, process = _content(path) or "of another user", path.name.rpartition("-")[2]
+        raise DataError(
+            f"{directory}: in use by the run {run} (process {process}); wait for it to end, or choose another --output"
+        )
+
+
+def _readers(directory: Path) -> Iterator[Path]:
+    """Yield the lock files of a folder's readers; those of dead processes are deleted."""
+    marker = hidden_path(directory, "reader-")
+    for path in sorted(marker.parent.glob(f"{glob.escape(marker.name)}*")):
+        with _locked_file(path, "") as ours:
+            if not ours:
+                yield path
+
+
+def _content(lock: Path) -> str:
+    """What the process that holds a lock wrote into its file; empty if it cannot be read."""
+    try:
+        return lock.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -11,26 +11,26 @@ from pathlib import Path
 
 from nmt.config import Config, dump_config
 from nmt.corpus.dataset import DataDirectory, combine_checksums
-from nmt.models.run_records import BEST, MARKER, MODELS, TIME, path_from, read_state
+from nmt.models.run_records import BEST, MARKER, MODELS, TIME, path_from, read_state, read_value
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import save_model
 from nmt.system.device import describe_environment
 from nmt.system.errors import DataError, RunInterrupted, TrainingError
 from nmt.system.files import append_text, check_file, write_json, write_text
 from nmt.system.outputs import RUN, check_directory
-from nmt.system.replacement import clean_up, discard_earlier, locked, replacing, set_aside
+from nmt.system.replacement import clean_up, discard_earlier, locked, reading, replacing, set_aside
 from nmt.text.processor import TEXT
 from nmt.training.attention_history import WATCHED
 from nmt.training.board import FOLDER as BOARD
 from nmt.training.checkpoint import FOLDER as CHECKPOINTS
-from nmt.training.checkpoint import clean_up_checkpoints, has_checkpoint, write_checkpoint
+from nmt.training.checkpoint import clean_up_checkpoints, has_checkpoint, without_checksum, write_checkpoint
 from nmt.training.checkpoint_schema import OriginMetadata
-from nmt.training.distributed import Workers
+from nmt.training.distributed import Workers, launch_id, restarts
 from nmt.training.metrics_log import METRICS, MetricsLog
 from nmt.training.ranking import rank, stored_rank
 from nmt.training.resume import command_to_resume
 from nmt.training.state import TrainState, capture
-from nmt.training.text_files import copy_text
+from nmt.training.text_files import check_text, copy_text
 
 FILES = (MARKER, "config.yaml", "environment.json", METRICS, WATCHED, BOARD, BEST, MODELS, CHECKPOINTS, TEXT)
 """What a run directory may have."""
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 def claimed(
     output: Path, config: Config, data: Path, workers: Workers, *, overwrite: bool, resume: bool
 ) -> Iterator[bool]:
-    """Keep other commands from writing to a run directory in a block.
+    """Keep other commands from writing to a run directory and to its data in a block.
 
     Args:
         output: The run directory, which need not exist.
@@ -67,6 +67,8 @@ def claimed(
             stack.enter_context(replacing(output))
             return _decide_to_resume(output, config, data, overwrite, resume)
 
+        if workers.is_first:
+            stack.enter_context(reading(data, output))
         resuming = workers.decide_on_first(decide)
         try:
             yield resuming
@@ -86,7 +88,7 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
     resumable = has_checkpoint(output)
     parent = config.train.init_from
     needed = {"`data`": data, "train.init_from": None if parent is None else Path(parent)}
-    if resume:
+    if resume or (restarts() and read_value(output, "launch") == launch_id()):
         for name in FILES:
             check_file(output / name, output)
         if resumable:
@@ -95,9 +97,9 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
             log.info(f"{output}: no run to resume yet; starting one")
         elif state == "finished":
             raise DataError(f"{output}: this run is finished and has no checkpoint to resume; use `overwrite=True`")
-        elif state == "stopped":
+        elif state == "stopped" or len(without_checksum(output)) > 1:
             advice = "restore them, or start over with `overwrite=True`"
-            raise DataError(f"{output}: its checkpoints are missing; {advice}")
+            raise DataError(f"{output}: its checkpoints, or their checksums (.sha256), are missing; {advice}")
         else:
             log.info(f"{output}: no checkpoint yet; starting from scratch")
         overwrite = state is not None
@@ -148,13 +150,14 @@ class RunDirectory:
             else:
                 clean_up_checkpoints(self.path, self._saved)
                 self._clean_up_models()
+                check_text(self.config, self.data, self.path)
                 self.metrics.cut(origin.metrics_size)
             self.record("running")
             write_text(self.path / "config.yaml", self._origin.config)
             write_json(self.path / "environment.json", self._origin.environment)
-            if not (self.path / TEXT).exists():
+            if origin is None:
                 copy_text(self.config, self.data, self.path)
-            append_text(self.metrics.path, "")  # the learning curve reads it even if nothing is reported
+                append_text(self.metrics.path, "")  # the learning curve reads it even if nothing is reported
             with self._outcome_recorded():
                 yield
         except OSError as error:
@@ -187,6 +190,7 @@ class RunDirectory:
         values = {
             "time": time.strftime(TIME),
             "state": outcome,
+            "launch": launch_id(),
             "parameters": self.parameters,
             "updates": progress.update,
             "updates_per_epoch": self.state.updates_per_epoch,

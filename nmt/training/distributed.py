@@ -152,9 +152,8 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
         log.info(f"waiting at {address} for {size - 1} other processes")
     with handled_signals(ENDING, signal.SIG_DFL):  # torch waits without looking at Python's handlers
         # torchrun's store outlives the processes: restarted ones must not read the addresses of dead ones.
-        attempt, backend = os.environ.get("TORCHELASTIC_RESTART_COUNT"), "nccl" if device.type == "cuda" else "gloo"
         store, rank, size = next(rendezvous("env://"))
-        store = PrefixStore(f"attempt {attempt}", store)
+        store, backend = PrefixStore(f"attempt {restarts()}", store), "nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     logger = logging.getLogger("nmt")
     level = logger.level
@@ -179,8 +178,19 @@ def _rank_and_size() -> tuple[int, int]:
     return int(os.environ["RANK"]), int(size)
 
 
+def restarts() -> int:
+    """How often torchrun restarted this process after another one died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
 def launch_command() -> list[str]:
     """The start of a command line that starts as many processes as now."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return ["nmt"]
     return ["torchrun", "--nproc-per-node", os.environ.get("LOCAL_WORLD_SIZE", os.environ["WORLD_SIZE"]), "-m", "nmt"]
+
+
+def launch_id() -> str | None:
+    """Identifies one call of torchrun, including its restarts; None without torchrun."""
+    name = os.environ.get("TORCHELASTIC_RUN_ID")
+    return f"process {os.getppid()}" if name == "none" else name  # "none" is torchrun's default

@@ -106,7 +106,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     # What is learnt from, and all that the config leaves open.
     check_board(config.train.tensorboard)
     data = open_data(data_directory)
-    check_written(data)
+    check_written(data, data.text)
     data.check_ids()
     config = setup.resolve(config, data, workers, output if resuming else None)
     noise = make_noise(config.train, data)

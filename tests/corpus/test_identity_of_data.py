@@ -1,13 +1,15 @@
-"""A run owns its text files, and a test set is what it says it is."""
+"""A run owns its text files, a data directory in use is not replaced, and a test set is what it says it is."""
 
 import json
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import Cli, Project, Refusal, call, train_arguments, tree
-from training_runs import refusal_to_resume
+from training_runs import refusal_to_resume, training
 
 from nmt.corpus.identity import count_seen, fingerprint, identities, load_seen, save_seen
 from nmt.models.run_records import path_from
@@ -26,7 +28,12 @@ def seen_by(folder: Path) -> list[int]:
 def test_a_run_keeps_its_text_files(here: Project) -> None:
     """Each save used to copy them from the data directory, whatever had come into it meanwhile."""
     expected = tree(here.data / "text")
-    assert tree(here.run / "text") == tree(here.run / "best/text") == expected
+    kept = tree(here.run / "text")
+    sums = kept.pop("SHA256SUMS").decode()
+    assert kept == tree(here.run / "best/text") == expected
+    done = subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=here.run / "text", capture_output=True, check=False)
+    assert done.returncode == 0, sums
+    assert len(sums.splitlines()) == len(expected)
     for path in (here.data / "text").glob("*.vocabulary.json"):
         path.write_text('["other"]', encoding="utf-8")
     (here.data / "text" / "more.txt").touch()
@@ -45,12 +52,40 @@ def test_data_whose_text_is_not_what_was_written_is_refused(here: Project, refus
     assert not (Path("new") / "best").exists()
 
 
+@pytest.mark.parametrize("change", ["changed", "gone", "unlisted", b"", b"\xff\0  \x80\n" * 9])
+@pytest.mark.parametrize("name", ["tgt.vocabulary.json", "src.tokenizer.json", SEEN])
+def test_a_run_whose_text_was_changed_is_not_resumed(here: Project, name: str, change: str | bytes) -> None:
+    path, listed = here.run / "text" / name, here.run / "text/SHA256SUMS"
+    first, *others = listed.read_bytes().splitlines(keepends=True)
+    if change == "gone":
+        path.unlink()
+    elif change == "changed":
+        path.write_bytes(path.read_bytes() + b" ")
+    else:
+        listed.write_bytes(change if isinstance(change, bytes) else b"".join(others))
+    message = f"{path}: is missing or has changed since the run started"
+    if change not in ("gone", "changed"):
+        message = f"{listed}: does not list {first.split()[1].decode()}; "
+    assert refusal_to_resume(here, here.run, "train.epochs=9").startswith(message)
+
+
 def test_a_run_of_an_older_version_copies_its_text_when_resumed(here: Project, cli: Cli) -> None:
     kept = tree(here.run / "text")
     shutil.rmtree(here.run / "text")
     outcome = cli(*train_arguments(here, here.run, "train.epochs=9", "train.schedule.name=constant", "--resume"))
     assert outcome.code == 0, outcome.err
     assert tree(here.run / "text") == kept
+
+
+def test_preprocess_does_not_replace_data_that_runs_read(here: Project, refusal: Refusal) -> None:
+    before = tree(here.data)
+    with training(here, Path("long")), training(here, Path("longer")):
+        for _ in range(2):
+            line = refusal("preprocess", "--config", here.config, "--overwrite")
+            assert re.match(f"{here.data}: in use by the run long(er)? .process ", line)
+        assert tree(here.data) == before
+    assert call("preprocess", "--config", here.config, "--overwrite") == 0  # the processes were killed
+    assert not list(here.data.parent.glob(".*"))
 
 
 def test_a_run_and_its_data_may_be_moved_together(here: Project, cli: Cli) -> None:

@@ -15,6 +15,7 @@ from nmt.system.terminal import write_table
 
 METADATA = {
     "state": "finished",
+    "launch": None,
     "parameters": 10,
     "updates_per_epoch": 600,
     "tokens": 10**6,

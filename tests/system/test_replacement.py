@@ -18,10 +18,12 @@ from nmt.system.errors import DataError
 from nmt.system.files import write_text
 from nmt.system.replacement import (
     atomic_directory,
+    check_not_in_use,
     clean_up,
     discard_earlier,
     is_locked,
     locked,
+    reading,
     replacing,
     set_aside,
 )
@@ -113,6 +115,23 @@ def test_replacing_can_be_interrupted_anywhere(tmp_path: Path, monkeypatch: pyte
     assert (names(target), names(tmp_path)) == (["newer"], ["out"])
 
 
+@pytest.mark.parametrize("moment", range(5))
+def test_setting_aside_can_be_interrupted_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    target = folder(tmp_path / "out", "old")
+    set_aside(target)
+    folder(target, "begun", "x")
+    with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
+        cut_off(patched, moment)
+        set_aside(target)
+    whole = target.exists()
+    assert whole == (moment == 0)
+    with locked(target):
+        assert names(target) == (["begun", "x"] if whole else ["old"])
+    assert names(tmp_path) == [".out.earlier"] * whole + ["out"]
+
+
 def cut_off(patched: pytest.MonkeyPatch, moment: int) -> None:
     """Let the n-th call of what changes folders raise before it does anything, and all that follow."""
     calls = itertools.count()
@@ -179,3 +198,19 @@ def test_leftovers_of_a_killed_process(tmp_path: Path) -> None:
     assert (tmp_path / "b/name").read_text(encoding="utf-8") == "b"
     assert (tmp_path / "c/name").read_text(encoding="utf-8") == ".c.earlier"
     clean_up(tmp_path / "nowhere")
+
+
+def test_data_that_is_being_written_is_not_read(tmp_path: Path) -> None:
+    written = pytest.raises(DataError, match="is being written by another command")
+    with locked(tmp_path / "data"), written, reading(tmp_path / "data", Path("run")):
+        pytest.fail("it was read")
+    with reading(tmp_path / "data", Path("run")), pytest.raises(DataError, match="in use by the run run"):
+        check_not_in_use(tmp_path / "data")
+    check_not_in_use(tmp_path / "data")
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_data_in_a_read_only_folder_is_read(tmp_path: Path) -> None:
+    with reading(tmp_path / "gone/data", Path("run")):
+        pass
+    assert not (tmp_path / "gone").exists()

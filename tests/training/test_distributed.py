@@ -21,14 +21,15 @@ import torch
 from conftest import UPDATES, Project, assert_same_run, read_metrics, read_tensors, train_arguments, wait_until
 from processes import PIPE
 from safetensors.torch import load_file
-from training_runs import record_of, train
+from training_runs import record_of, refusal, train
 
 from nmt.system.errors import ConfigError, DataError, NmtError
-from nmt.training.distributed import AGREE_EVERY, SINGLE, Workers, join_workers
+from nmt.training.distributed import AGREE_EVERY, SINGLE, Workers, join_workers, launch_id, restarts
 from nmt.training.resume import command_to_resume
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+RESTARTED = {"TORCHELASTIC_RESTART_COUNT": "2"}
 # Nothing that is drawn at random in a process of its own.
 PLAIN = ["model.dropout=0", "train.teacher_forcing.ratio=1"]
 
@@ -78,18 +79,30 @@ def test_one_process_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "command"),
+    ("variables", "again", "name", "command"),
     [
-        ({}, "nmt train --config"),
-        ({"WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}, "nmt train --config"),
-        ({"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3"}, "torchrun --nproc-per-node 3 -m nmt train --config"),
+        ({}, 0, None, "nmt train --config"),
+        ({"TORCHELASTIC_RUN_ID": "a", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}, 0, "a", "nmt train --config"),
+        (
+            {**RESTARTED, "TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3"},
+            *(2, f"process {os.getppid()}", "torchrun --nproc-per-node 3 -m nmt train --config"),
+        ),
     ],
 )
-def test_the_command_to_resume_is_that_of_torchrun(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], command: str
+def test_restarts_launch_ids_and_the_command_to_resume_come_from_torchrun(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], again: int, name: str | None, command: str
 ) -> None:
     monkeypatch.setattr(os, "environ", variables)
+    assert (restarts(), launch_id()) == (again, name)
     assert command_to_resume(Path("run"), Path("data")).startswith(command)
+
+
+def test_a_restart_touches_no_run_of_another_launch(random_project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first start was refused as there is a finished run; the second one must neither resume nor replace it."""
+    monkeypatch.setattr(os, "environ", {**os.environ, **RESTARTED, "TORCHELASTIC_RUN_ID": "another"})
+    before = (random_project.run / "run.json").read_bytes()
+    assert "contains an earlier result; add --overwrite" in refusal(random_project, random_project.run)
+    assert (random_project.run / "run.json").read_bytes() == before
 
 
 def refuse() -> NoReturn:
@@ -244,7 +257,7 @@ def test_stops_kills_and_restarts_of_two_processes(random_project: Project, tmp_
     assert_same_run(stopped, whole)
 
     killed = tmp_path / "killed"
-    with two_training(train_arguments(random_project, killed, *LONGER, "--resume"), "--max-restarts", "1") as process:
+    with two_training(train_arguments(random_project, killed, *LONGER), "--max-restarts", "1") as process:
         wait_for_update(killed, 20)
         os.kill(children_of(process.pid)[-1], signal.SIGKILL)
         _, err = process.communicate(timeout=200)
