@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,8 +50,6 @@ class Reported(Event):
 @dataclass
 class Skipped(Event):
     """An update was skipped, as its loss or gradient was not finite; yielded at the next report."""
-
-    pairs: list[int]
 
 
 @dataclass
@@ -188,7 +185,7 @@ def training_events(
         state.meter.add(*step)
         validating = progress.update % every == 0 or progress.update == state.total_updates
         if progress.update % options.log_every == 0 or validating:
-            yield from _report(state, learning_rate, pairs, options)
+            yield from _report(state, learning_rate, options.max_skipped)
         if validating:
             due = ValidationDue(progress.update, progress.epoch)
             yield due
@@ -285,9 +282,7 @@ def _improve(progress: Progress, scores: Scores, metric: str) -> bool:
     return better
 
 
-def _report(
-    state: TrainState[Any], learning_rate: float, pairs: EncodedPairs, options: TrainSection
-) -> Iterator[Reported | Skipped]:
+def _report(state: TrainState[Any], learning_rate: float, max_skipped: int) -> Iterator[Reported | Skipped]:
     """Read the sums since the last report from the device, and reset them.
 
     Raises:
@@ -302,23 +297,14 @@ def _report(
     meter.reset()
     progress.seconds += seconds
     progress.tokens += tokens
-    plan_of = cache(partial(plan_epoch, pairs, options))
     for update, flag in enumerate(skipped, progress.update - len(skipped) + 1):
         progress.skipped_in_row = progress.skipped_in_row + 1 if flag else 0
         if flag:
-            epoch, position = divmod(update - 1, state.updates_per_epoch)
-            group = plan_of(epoch + 1)[position]
-            chosen = sorted(np.concatenate(group).tolist())
-            yield Skipped(update, epoch + 1, chosen)
-            if progress.skipped_in_row > options.max_skipped:
-                raise TrainingError(_diverged(update, progress.skipped_in_row, chosen))
+            yield Skipped(update, (update - 1) // state.updates_per_epoch + 1)
+            if progress.skipped_in_row > max_skipped:
+                times = f"for {progress.skipped_in_row} updates in a row, which were skipped"
+                advice = "lower train.optimizer.learning_rate or set train.optimizer.clip_norm"
+                what = f"update {update}: loss or gradient not finite {times}"
+                raise TrainingError(f"{what}; {advice}; weights and checkpoints are unchanged")
     mean_loss, mean_norm = (loss / tokens, norm / updates) if updates else (math.nan, math.nan)
     yield Reported(progress.update, progress.epoch, mean_loss, mean_norm, learning_rate, tokens / seconds)
-
-
-def _diverged(update: int, in_row: int, pairs: Sequence[int]) -> str:
-    named = ", ".join(map(str, pairs[:5])) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
-    what = f"update {update}: loss or gradient not finite for {in_row} updates in a row, which were skipped"
-    advice = "lower train.optimizer.learning_rate or set train.optimizer.clip_norm"
-    last = f"the last one had training pairs {named}, counted from 0"
-    return f"{what} ({last}); {advice}; weights and checkpoints are unchanged"

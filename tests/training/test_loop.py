@@ -381,8 +381,6 @@ def test_too_many_updates_that_are_not_finite_end_the_run(value: float) -> None:
     (report,) = of_kind(left, Reported)
     assert math.isnan(report.loss)  # there was nothing to take the mean of
     assert report.tokens_per_second == 0
-    third = of_kind(left, Skipped)[0]
-    assert third.pairs == sorted(np.concatenate(plan_epoch(pairs, config.train, 1)[2]).tolist())
     message = str(caught.value)
     assert "update 5: loss or gradient not finite for 3 updates in a row" in message
     assert "learning_rate" in message
@@ -402,7 +400,7 @@ def test_single_updates_that_are_not_finite_are_in_no_mean() -> None:
     (skipped,) = of_kind(events, Skipped)
     (report,) = of_kind(events, Reported)
     plan = [np.concatenate(group) for group in plan_epoch(pairs, config.train, 1)]
-    assert (skipped.update, skipped.pairs) == (2, sorted(plan[1].tolist()))
+    assert (skipped.update, skipped.epoch) == (2, 1)
     kept = [index for place, group in enumerate(plan) if place != 1 for index in group.tolist()]
     subset = reversals(pairs.src[index].tolist() for index in kept)
     assert report.loss == pytest.approx(mean_loss(make_model(config), subset), rel=1e-5)

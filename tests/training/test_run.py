@@ -173,13 +173,11 @@ def test_updates_that_are_not_finite(random_project: Project, run: Path) -> None
     settings += ["train.checkpoint={every: 1, keep_last: 1}"]
     line = refusal(random_project, run, *settings)
     assert "loss or gradient not finite for 4 updates in a row" in line
-    assert "training pairs" in line
     assert "train.optimizer.learning_rate" in line
     entries = read_metrics(run)
     skipped = [entry for entry in entries if entry["kind"] == "skipped"]
     assert [entry["update"] for entry in skipped] == list(range(skipped[0]["update"], skipped[0]["update"] + 4))
-    assert all(len(entry["pairs"]) == 8 and entry["epoch"] == 1 for entry in skipped)
-    assert len({pair for entry in skipped for pair in entry["pairs"]}) == 32
+    assert all(entry["epoch"] == 1 for entry in skipped)
     assert f"update {skipped[-1]['update']}: " in line
     (checkpoint,) = (run / "checkpoints").glob("*.safetensors")
     assert checkpoint.stem == f"update-{skipped[0]['update'] - 1:09d}"  # what was before was not given up for them
