@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from nmt.config import DROPOUT, AdamSection, Config, ConstantForcingSection
 from nmt.corpus.batching import make_batch, plan_batches
-from nmt.corpus.data_report import REPORT
-from nmt.corpus.data_schema import parse_report
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, open_data
 from nmt.corpus.noise import Noise, make_noise
 from nmt.evaluation.loss import mean_loss
@@ -21,11 +19,9 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search.search import greedy_search
 from nmt.search.stepper import Seq2SeqStepper
 from nmt.system.device import resolve_device
-from nmt.system.errors import DataError, OutOfMemory, when_out_of_memory
-from nmt.system.files import read_json
+from nmt.system.errors import OutOfMemory, when_out_of_memory
 from nmt.system.memory import as_text, available_memory, peak_memory
 from nmt.system.progress import progress_bar
-from nmt.text.vocabulary import UNK_ID
 from nmt.training.distributed import Workers
 from nmt.training.findings import Finding
 from nmt.training.loop import count_updates, plan_epoch, train_step
@@ -42,7 +38,6 @@ OVERFIT_UPDATES, OVERFIT_LONGEST = 200, 1500  # the second while the loss falls
 OVERFIT_WINDOW, OVERFIT_FALL = 100, 0.05  # a loss falls if the lowest is lower by this share than so many updates ago
 SHOWN = 2  # decoded pairs
 TIMED_UPDATES, TIMED_SECONDS = 20, 20.0  # at most
-UNKNOWN_LIMIT, TOO_LONG_LIMIT, OVERLAP_LIMIT = 0.1, 0.1, 0.01  # shares
 
 
 def check_readiness(config: Config, data_directory: Path) -> Iterator[Finding]:
@@ -94,30 +89,13 @@ def check_readiness(config: Config, data_directory: Path) -> Iterator[Finding]:
 
 
 def describe_data(data: DataDirectory) -> Iterator[Finding]:
-    """Describe the data, from its ids and, if available, the report of `nmt preprocess`."""
+    """How much data there is; `nmt data` says more."""
     src, tgt = data.train.src.lengths, data.train.tgt.lengths
     sizes = f"{len(data.train):,} pairs, median {np.median(src):.0f} source and {np.median(tgt):.0f} target tokens"
     longest = f"the longest source has {src.max():,}, the longest target {tgt.max():,}"
     yield Finding("training data", None, f"{sizes}; {longest}")
-    try:
-        report = parse_report(read_json(data.path / REPORT))
-    except (DataError, ValueError):
-        report = None
-    if report is not None:
-        share = report.too_many_tokens / (report.too_many_tokens + len(data.train))
-        text = f"{report.too_many_tokens:,} training pairs ({share:.1%}) dropped: too many tokens, or none"
-        yield _find("too long", share <= TOO_LONG_LIMIT, text, "raise text.max_length")
-    if len(data.valid) == 0:
-        yield Finding("validation data", None, "none: the last model of the run is kept, however good it is")
-    else:
-        shares = [float(np.mean(side.ids == UNK_ID)) for side in (data.valid.src, data.valid.tgt)]
-        text = f"{len(data.valid):,} pairs; {shares[0]:.2%} of source and {shares[1]:.2%} of target tokens are unknown"
-        fine = max(shares) <= UNKNOWN_LIMIT
-        yield _find("validation data", fine, text, "use subwords or a larger vocabulary (text)")
-    for split, overlap in report.overlap.items() if report else ():
-        fine = overlap.sources <= OVERLAP_LIMIT * overlap.examples
-        text = f"{overlap.sources:,} of {overlap.examples:,} sources are in training too"
-        yield _find(f"{split} overlap", fine, text, "scores will be too high, see data.split")
+    none = "none: the last model of the run is kept, however good it is"
+    yield Finding("validation data", None, f"{len(data.valid):,} pairs" if len(data.valid) else none)
 
 
 def _find(name: str, ok: bool, text: str, advice: str) -> Finding:
@@ -187,21 +165,19 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
     optimizer = make_optimizer(options.optimizer, model)
     pairs = data.train.select(typical_pairs(data.train, OVERFIT_PAIRS))
     batch = make_batch(pairs, np.arange(len(pairs)))
-    loss = mean_loss(model, pairs)
-    lowest = [loss]  # after each update, so far
+    losses = [mean_loss(model, pairs)]
     falls = True
     with progress_bar(total=OVERFIT_LONGEST, desc="overfitting one batch", unit=" updates", leave=False) as bar:
-        while not loss < OVERFIT_LOSS and (update := len(lowest) - 1) < OVERFIT_LONGEST:
-            if update >= OVERFIT_UPDATES and not falls:
+        for update in range(OVERFIT_LONGEST):
+            if losses[-1] < OVERFIT_LOSS or (update >= OVERFIT_UPDATES and not falls):
                 break
             train_step(model, [batch], optimizer, options, update)
-            loss = mean_loss(model, pairs)
-            lowest.append(min(lowest[-1], loss))
-            falls = lowest[-1] < (1 - OVERFIT_FALL) * lowest[-min(OVERFIT_WINDOW + 1, len(lowest))]
+            losses.append(mean_loss(model, pairs))
+            falls = min(losses) < (1 - OVERFIT_FALL) * min(losses[:-OVERFIT_WINDOW] or losses[:1])
             bar.update()
-    updates = len(lowest) - 1
-    learnt = loss < OVERFIT_LOSS
-    text = f"{len(pairs)} pairs of median length: loss {loss:z.2f} after {updates} updates of Adam at {OVERFIT_RATE}"
+    learnt = losses[-1] < OVERFIT_LOSS
+    reached = f"loss {losses[-1]:z.2f} after {len(losses) - 1} updates of Adam at {OVERFIT_RATE}"
+    text = f"{len(pairs)} pairs of median length: {reached}"
     if not learnt and falls:
         yield Finding("one batch overfits", None, f"{text}; not settled: the loss still falls")
     else:

@@ -1,10 +1,8 @@
 import dataclasses
 import functools
 import itertools
-import json
 import math
 import re
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +16,7 @@ from pairs import pairs_of
 import nmt
 from nmt.config import Config, load_config
 from nmt.corpus.batching import Batch
-from nmt.corpus.dataset import EncodedPairs, open_data
+from nmt.corpus.dataset import open_data
 from nmt.corpus.noise import no_noise
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
@@ -26,12 +24,12 @@ from nmt.system.errors import ConfigError
 from nmt.training import readiness, timing
 from nmt.training.findings import Finding
 from nmt.training.loop import train_step
-from nmt.training.readiness import check_updates, count_parameters, describe_data, describe_parameters, typical_pairs
+from nmt.training.readiness import check_updates, count_parameters, describe_parameters, typical_pairs
 from nmt.training.setup import make_model
 from nmt.training.timing import measure_updates
 
 NAMES = [
-    *("training data", "too long", "validation data", "valid overlap", "test overlap", "parameters", "initial loss"),
+    *("training data", "validation data", "parameters", "initial loss"),
     *("one batch overfits", "decoding", "sample", "sample", "longest batch", "first updates", "speed", "memory"),
 ]
 
@@ -310,38 +308,3 @@ def test_pairs_of_median_length_with_distinct_sources() -> None:
     pairs = pairs_of(src, src)
     assert sorted(typical_pairs(pairs, 3).tolist()) == [3, 4, 5]
     assert sorted(typical_pairs(pairs, 100).tolist()) in ([0, 1, 2, 4, 5, 6], [0, 1, 3, 4, 5, 6])
-
-
-@pytest.mark.parametrize(
-    ("report", "problems"),
-    [
-        ({}, []),
-        ({"too_many_tokens": 10**6}, ["too long"]),
-        ({"overlap": {"valid": {"examples": 100, "sources": 1, "targets": 100}}}, []),
-        ({"overlap": {"test": {"examples": 100, "sources": 2, "targets": 0}}}, ["test overlap"]),
-        *((text, []) for text in ("broken", "[]", '{"too_many_tokens": 5}', '{"overlap": 3}')),
-    ],
-)
-def test_problems_of_the_report(
-    project: Project, tmp_path: Path, report: dict[str, object] | str, problems: list[str]
-) -> None:
-    shutil.copytree(project.data, tmp_path / "data")
-    path = tmp_path / "data/report.json"
-    path.write_text(report if isinstance(report, str) else json.dumps(json.loads(path.read_text()) | report))
-    findings = list(describe_data(open_data(tmp_path / "data")))
-    names = [finding.name for finding in findings]
-    assert [finding.name for finding in findings if finding.ok is False] == problems
-    assert (names == ["training data", "validation data"]) if isinstance(report, str) else (names[1] == "too long")
-
-
-def test_validation_data(project: Project) -> None:
-    data = open_data(project.data)
-
-    def finding(valid: EncodedPairs) -> tuple[bool | None, str]:
-        found = {f.name: f for f in describe_data(dataclasses.replace(data, valid=valid))}["validation data"]
-        return found.ok, found.text
-
-    assert finding(pairs_of([], []))[0] is None
-    ok, text = finding(pairs_of([[4, 5], [1, 4]], [[4] * 4] * 2))
-    assert ok is False
-    assert text.startswith("2 pairs; 25.00% of source and 0.00% of target tokens are unknown")
