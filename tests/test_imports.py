@@ -1,7 +1,6 @@
 """Imports point down the floors of the house, and no module imports itself through others."""
 
 import ast
-import importlib
 import os
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import nmt
 from nmt.system.files import PACKAGE
 
 Graph = dict[str, set[str]]
@@ -101,11 +99,3 @@ def test_kernels_are_limited_before_torch_is_loaded(given: dict[str, str], expec
     program = f"import sys, nmt, os; print('torch' in sys.modules, *(os.environ.get(n, '') for n in {names}), sep=',')"
     done = subprocess.run([sys.executable, "-c", program], env={**kept, **given}, capture_output=True, check=True)
     assert done.stdout.decode().strip().split(",") == ["False", *expected]
-
-
-@pytest.mark.parametrize(
-    ("earlier", "name"), [("nmt.model.attention", "Score"), ("nmt.model.kernels.stepwise", "StepLinear")]
-)
-def test_earlier_homes_of_public_names_warn(earlier: str, name: str) -> None:
-    with pytest.warns(DeprecationWarning, match=f"nmt.{name} now"):
-        assert getattr(importlib.import_module(earlier), name) is getattr(nmt, name)
