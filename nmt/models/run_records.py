@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
-import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,16 +108,7 @@ def newest_run() -> tuple[Path, int]:
     """
     finished = [run for run in RUNS.glob("[!.]*") if read_state(run) == "finished"]
     if not finished:
-        from nmt.models.card import count
-        from nmt.models.storage import MARKER as MODEL_MARKER
-
-        ended = (run.parent for run in RUNS.glob("[!.]*/" + MARKER) if not is_locked(run.parent))
-        usable = [run for run in ended if (run / BEST / MODEL_MARKER).is_file()]
-        advice = "train first, or give --model DIR"
-        if usable:
-            run = max(usable, key=_last_change)
-            updates = count(read_value(run, "updates"))
-            advice = f"{run} stopped at update {updates}; --model {shlex.quote(str(run))} uses its best model so far"
+        advice = "train first, or give the best model of an unfinished run with --model DIR"
         raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; {advice}")
     return max(finished, key=_last_change), len(finished)
 

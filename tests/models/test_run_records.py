@@ -141,26 +141,6 @@ def test_the_run_that_commands_use_by_default_is_marked(tmp_path: Path, monkeypa
     assert {row[1] for row in rows(Path("elsewhere"))} == {""}
 
 
-def test_a_stopped_run_is_offered_where_none_is_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    runs = folder(Path("runs"))
-    start = f"nmt: error: runs: no finished run in {tmp_path}/runs; "
-    write(runs, "early", "stopped", 10)
-    assert cli("evaluate").err == f"{start}train first, or give --model DIR\n"
-    for age, (name, state) in enumerate({"alive": "running", "my run": "stopped", "killed": "running"}.items()):
-        write_json(folder(write(runs, name, state, 100 * age, updates=1261) / "best") / "model.json", {})
-    with locked(runs / "alive"):
-        line = cli("evaluate").err
-        write_json(runs / "my run/run.json", read_json(runs / "my run/run.json") | {"updates": "many"})
-        assert "runs/my run stopped at update -; " in cli("evaluate").err
-    advice = "runs/my run stopped at update 1,261; --model 'runs/my run' uses its best model so far"
-    assert line == f"{start}{advice}\n"
-    write(runs, "done", "finished", 1000)
-    assert "no model yet" in cli("evaluate").err  # it is the one that is meant
-
-
 def test_a_command_says_at_a_terminal_which_model_it_chose(
     here: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
