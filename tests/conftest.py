@@ -281,8 +281,7 @@ def read_position(run: Path) -> dict[str, Any]:
     checkpoint = newest_checkpoint(run)
     assert checkpoint is not None
     progress = {key: value for key, value in checkpoint.metadata["progress"].items() if key != "seconds"}
-    names = ("rate", "python_random", "numpy_random")
-    return {"progress": progress, **{name: checkpoint.metadata[name] for name in names}}
+    return {"progress": progress, "rate": checkpoint.metadata["rate"]}
 
 
 def assert_same_tensors(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

@@ -443,7 +443,7 @@ def test_data_that_is_damaged(
 VALUES = ("x", None, [1], {}, -1, 1.5, True, 10**17, "\x1b[2J", [None] * 9, 10**40)
 PLACES = [
     *(("progress", name) for name in ("update", "epoch", "position", "best", "best_loss", "waited", "learnt")),
-    *((name,) for name in ("progress", "rate", "python_random", "numpy_random", "workers", "meter_seconds")),
+    *((name,) for name in ("progress", "rate", "workers", "meter_seconds")),
     *((name,) for name in ("config", "data", "environment", "metrics_size", "run_seconds", "format_version")),
 ]
 

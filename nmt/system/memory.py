@@ -1,7 +1,6 @@
 """Memory of this process and of its device."""
 
 import contextlib
-import sys
 from pathlib import Path
 
 import psutil
@@ -15,17 +14,12 @@ def peak_memory() -> int:
 
 
 def peak_resident() -> int:
-    """Peak resident memory of this process in bytes; 0 if unknown."""
+    """Peak resident memory of this process in bytes; where the system does not tell, what it has now."""
     with contextlib.suppress(OSError, StopIteration):
         # On Linux, a process inherits its parent's peak in getrusage, but not here.
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    return psutil.Process().memory_info().rss
 
 
 def available_memory(device: torch.device) -> int:

@@ -62,16 +62,12 @@ class StateMetadata:
         rate: State of the schedule.
         meter_seconds: Seconds of updates since the last report.
         workers: Number of processes.
-        python_random: State of Python's generator.
-        numpy_random: State of numpy's generator.
     """
 
     progress: Progress
     rate: RateMetadata
     meter_seconds: Number
     workers: Count
-    python_random: tuple[Any, ...]
-    numpy_random: dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,7 @@ def train(
         NmtError: The config, the data, the device or the output folder cannot be used.
 
     Note:
-        Seeds the random number generators of Python, numpy and torch. Signals are handled in the main thread, while
-        training.
+        Seeds torch's random number generator. Signals are handled in the main thread, while training.
     """
     from nmt.system.device import resolve_device
     from nmt.training.directory import claimed

@@ -2,10 +2,8 @@
 
 import importlib.util
 import logging
-import random
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from nmt.config import DROPOUT, Config, SamplingSection, differing_keys, load_config
@@ -40,7 +38,7 @@ def with_text_of(config: Config, data: DataDirectory) -> Config:
 
 
 def resolve(config: Config, data: DataDirectory, workers: Workers = SINGLE, run: Path | None = None) -> Config:
-    """Set random seeds, the number of threads and the kernels of products, and resolve what a config leaves open.
+    """Set the random seed, the number of threads and the kernels of products, and resolve what a config leaves open.
 
     Args:
         config: The whole config.
@@ -55,8 +53,6 @@ def resolve(config: Config, data: DataDirectory, workers: Workers = SINGLE, run:
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     use_fast_products()
-    random.seed(config.train.seed)
-    np.random.seed(config.train.seed)
     torch.manual_seed(config.train.seed)
 
     def precision() -> str:

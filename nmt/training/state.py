@@ -1,14 +1,12 @@
 """The state of training, and its conversion to a checkpoint and back."""
 
 import dataclasses
-import random
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
@@ -125,11 +123,8 @@ def capture(state: TrainState[Any]) -> Checkpoint:
         tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
     for name, tensor in _process_tensors(state).items():
         tensors |= {f"{name}.{rank}": part for rank, part in enumerate(state.workers.gather(tensor))}
-    numpy_random = np.random.get_state(legacy=False)
-    numpy_random["state"]["key"] = numpy_random["state"]["key"].tolist()
     rate = RateMetadata(state.rate.reduction, state.rate.waited)
-    python_random, meter = random.getstate(), state.meter
-    metadata = StateMetadata(state.progress, rate, meter.seconds, state.workers.size, python_random, numpy_random)
+    metadata = StateMetadata(state.progress, rate, state.meter.seconds, state.workers.size)
     return Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, dataclasses.asdict(metadata))
 
 
@@ -165,9 +160,6 @@ def restore(state: TrainState[Any], checkpoint: Checkpoint) -> bool:
     if "learnt" not in checkpoint.metadata["progress"]:  # of an older version: a best model has to suffice
         state.progress.learnt = state.progress.best is not None
     state.rate.reduction, state.rate.waited = metadata.rate.reduction, metadata.rate.waited
-    version, numbers, gauss = metadata.python_random
-    random.setstate((version, tuple(numbers), gauss))
-    np.random.set_state(metadata.numpy_random)
     rank, meter = state.workers.rank, state.meter
     if metadata.workers != state.workers.size or f"random.{meter.device.type}.{rank}" not in tensors:
         return False
