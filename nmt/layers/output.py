@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.layers.kernels.dropout import Dropout
-from nmt.layers.kernels.stepwise import PreparedLinear, StepLinear, WeightFormat
+from nmt.layers.kernels.stepwise import PreparedLinear, StepLinear, StepWeight
 from nmt.layers.losses import CROSS_ENTROPY, Loss
 
 SHORTEST = 0.1
@@ -43,9 +43,9 @@ class OutputLayer(StepLinear):
         """The x, W and b of the product: [..., K], [V, K] and [V]."""
         return self.stretch(self.dropout(readouts)), self.rows(), self.bias
 
-    def for_steps(self, weight_format: WeightFormat) -> nn.Module:
+    def for_steps(self) -> nn.Module:
         """See `StepLinear`."""
-        return nn.Sequential(self.dropout, self.stretch, PreparedLinear(weight_format(self.rows()), self.bias))
+        return nn.Sequential(self.dropout, self.stretch, PreparedLinear(StepWeight(self.rows()), self.bias))
 
     @property
     def uniform_loss(self) -> float:

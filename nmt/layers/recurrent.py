@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from nmt.config.sections import RecurrentDecoderSection, RecurrentSection
 from nmt.layers.kernels.cells import gru_sequence, gru_step, lstm_step, rnn_step, run_lstm
 from nmt.layers.kernels.dropout import Dropout
-from nmt.layers.kernels.stepwise import StepWeight, WeightFormat
+from nmt.layers.kernels.stepwise import StepWeight
 
 RecurrentState = tuple[Tensor, ...]
 """Hidden states [L, B, H], and for an LSTM the cell states [L, B, H] too."""
@@ -66,12 +66,8 @@ class RecurrentStack(nn.Module, ABC):
         """
 
     @abstractmethod
-    def for_steps(self, weight_format: WeightFormat = StepWeight) -> RecurrentSteps:
-        """Prepare these layers for the steps of a loop.
-
-        Args:
-            weight_format: Wraps each weight for the loop.
-        """
+    def for_steps(self) -> RecurrentSteps:
+        """Prepare these layers for the steps of a loop."""
 
 
 class RecurrentSteps(ABC):
@@ -136,9 +132,9 @@ class PlainStack(RecurrentStack):
         w_input, w_hidden, b_input, b_hidden = (getattr(self.rnn, name) for name in names)
         return w_input, w_hidden, b_input, b_hidden
 
-    def for_steps(self, weight_format: WeightFormat = StepWeight) -> PlainSteps:
+    def for_steps(self) -> PlainSteps:
         """Prepare the weights of each layer for its steps."""
-        return PlainSteps(self, weight_format)
+        return PlainSteps(self)
 
 
 class PlainSteps(RecurrentSteps):
@@ -149,15 +145,14 @@ class PlainSteps(RecurrentSteps):
 
     Args:
         stack: The layers.
-        weight_format: Wraps each weight.
     """
 
-    def __init__(self, stack: PlainStack, weight_format: WeightFormat) -> None:
+    def __init__(self, stack: PlainStack) -> None:
         (first, *rest), *above = [stack.weights(layer) for layer in range(stack.num_layers)]
         known, extra = _split_input(first, stack.input_size)
-        self.input_weight = weight_format(known)
+        self.input_weight = StepWeight(known)
         make = _LSTMSteps if stack.cell == "lstm" else partial(_OneStateSteps, UPDATES[stack.cell])
-        self.layers = [make(weights, weight_format) for weights in ((extra, *rest), *above)]
+        self.layers = [make(weights) for weights in ((extra, *rest), *above)]
         self.dropout = stack.dropout
 
     def project(self, inputs: Tensor) -> Tensor:
@@ -179,12 +174,11 @@ class _LSTMSteps:
 
     Args:
         weights: Weights for the input of `step` [4 * H, K] and for the hidden state [4 * H, H], and their biases.
-        weight_format: Wraps the joint weight.
     """
 
-    def __init__(self, weights: Sequence[Tensor], weight_format: WeightFormat) -> None:
+    def __init__(self, weights: Sequence[Tensor]) -> None:
         w_input, w_hidden, b_input, b_hidden = weights
-        self.weight = weight_format(torch.cat([w_input, w_hidden], dim=1) if w_input.size(1) else w_hidden)
+        self.weight = StepWeight(torch.cat([w_input, w_hidden], dim=1) if w_input.size(1) else w_hidden)
         self.bias = b_input + b_hidden
 
     def step(self, gates: Tensor, inputs: Tensor | None, state: RecurrentState) -> RecurrentState:
@@ -203,13 +197,11 @@ class _LSTMSteps:
 class _OneStateSteps:
     """The steps of one GRU or plain layer; the arguments are the cell's update and those of `_LSTMSteps`."""
 
-    def __init__(
-        self, update: Callable[[Tensor, Tensor, Tensor], Tensor], weights: Sequence[Tensor], weight_format: WeightFormat
-    ) -> None:
+    def __init__(self, update: Callable[[Tensor, Tensor, Tensor], Tensor], weights: Sequence[Tensor]) -> None:
         self.update = update
         w_input, w_hidden, self.bias, self.hidden_bias = weights
-        self.input_weight = weight_format(w_input)
-        self.hidden_weight = weight_format(w_hidden)
+        self.input_weight = StepWeight(w_input)
+        self.hidden_weight = StepWeight(w_hidden)
 
     def step(self, gates: Tensor, inputs: Tensor | None, state: RecurrentState) -> RecurrentState:
         """Run one step; see `_LSTMSteps.step`."""
@@ -272,9 +264,9 @@ class NormalizedLayer(RecurrentStack):
             outputs.append(parts[0])
         return (torch.stack(outputs, dim=1),), tuple(part.unsqueeze(0) for part in parts)
 
-    def for_steps(self, weight_format: WeightFormat = StepWeight) -> NormalizedSteps:
+    def for_steps(self) -> NormalizedSteps:
         """Prepare the weights for the steps."""
-        return NormalizedSteps(self, weight_format)
+        return NormalizedSteps(self)
 
 
 class NormalizedSteps(RecurrentSteps):
@@ -282,13 +274,12 @@ class NormalizedSteps(RecurrentSteps):
 
     Args:
         layer: The layer.
-        weight_format: Wraps each weight.
     """
 
-    def __init__(self, layer: NormalizedLayer, weight_format: WeightFormat) -> None:
+    def __init__(self, layer: NormalizedLayer) -> None:
         self.layer = layer
-        self.input_weight, self.extra_weight = map(weight_format, _split_input(layer.weight_input, layer.input_size))
-        self.hidden_weight = weight_format(layer.weight_hidden)
+        self.input_weight, self.extra_weight = map(StepWeight, _split_input(layer.weight_input, layer.input_size))
+        self.hidden_weight = StepWeight(layer.weight_hidden)
 
     def project(self, inputs: Tensor) -> Tensor:
         """W x, which is normalised after the extra input is added."""
@@ -372,9 +363,9 @@ class LayeredStack(RecurrentStack):
             states.append(last)
         return outputs, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
 
-    def for_steps(self, weight_format: WeightFormat = StepWeight) -> LayeredSteps:
+    def for_steps(self) -> LayeredSteps:
         """Prepare the weights of each layer for its steps."""
-        return LayeredSteps(self, weight_format)
+        return LayeredSteps(self)
 
 
 class LayeredSteps(RecurrentSteps):
@@ -382,11 +373,10 @@ class LayeredSteps(RecurrentSteps):
 
     Args:
         stack: The layers.
-        weight_format: Wraps each weight.
     """
 
-    def __init__(self, stack: LayeredStack, weight_format: WeightFormat) -> None:
-        self.layers = [layer.for_steps(weight_format) for layer in stack.layers]
+    def __init__(self, stack: LayeredStack) -> None:
+        self.layers = [layer.for_steps() for layer in stack.layers]
         self.connections = stack.connections
         self.extra_to_all = stack.extra_to_all
 

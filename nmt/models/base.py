@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from nmt.corpus.batching import Batch
 from nmt.layers.attention.attention import Attention
 from nmt.layers.attention.source_memory import AttentionDetails
-from nmt.layers.kernels.stepwise import StepWeight, WeightFormat
 from nmt.layers.layout import Layout
 from nmt.layers.losses import CROSS_ENTROPY, Loss
 from nmt.layers.output import OutputLayer
@@ -186,11 +185,10 @@ class Decoder(nn.Module, ABC, Generic[Memory, State, Weights]):
         """The memory of the sources, and the state before the first word, with one row for each sentence."""
 
     @abstractmethod
-    def prepare(self, weight_format: WeightFormat = StepWeight, num_words: int = 1, *, num_models: int = 1) -> Weights:
+    def prepare(self, num_words: int = 1, num_models: int = 1) -> Weights:
         """The weights for the steps of one loop, discarded after it: they do not see updates of the parameters.
 
         Args:
-            weight_format: Makes the form in which the loop uses a weight.
             num_words: Words that the loop will read at least: above 1 only in evaluation, where tables of all words can
                 pay.
             num_models: Models that share the memory for such tables.

@@ -7,7 +7,6 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from nmt.layers.kernels.stepwise import StepWeight, WeightFormat
 from nmt.layers.layout import Layout
 from nmt.models.base import DecoderMemory, DecoderState
 from nmt.models.seq2seq import Seq2Seq
@@ -72,17 +71,14 @@ class Seq2SeqStepper:
 
     Args:
         model: In evaluation mode.
-        weight_format: Converts the decoder's weights to the form that the steps use.
         num_words: As for `Decoder.prepare`.
         num_models: As for `Decoder.prepare`.
     """
 
-    def __init__(
-        self, model: Seq2Seq, weight_format: WeightFormat = StepWeight, *, num_words: int = 1, num_models: int = 1
-    ) -> None:
+    def __init__(self, model: Seq2Seq, *, num_words: int = 1, num_models: int = 1) -> None:
         self.model = model
         with torch.inference_mode():
-            self.weights = model.decoder.prepare(weight_format, num_words, num_models=num_models)
+            self.weights = model.decoder.prepare(num_words, num_models)
 
     def start(self, src: Tensor, src_lengths: Tensor) -> Seq2SeqState:
         """Encode the sources; see `Stepper.start`."""

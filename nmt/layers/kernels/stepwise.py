@@ -1,7 +1,6 @@
 """Weights that a loop uses at every step: prepared before it, with their gradients computed in one product after it."""
 
 import copy
-from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import torch
@@ -20,8 +19,6 @@ class StepWeight:
     Each step multiplies by `matrix`, which autograd does not track, and has `anchor`, an empty tensor, as a further
     input. In the backward pass each step records its inputs x_t and the gradient d_t of its outputs; autograd reaches
     the anchor after all steps, and its backward computes dW = sum_t d_t^T x_t in one product.
-
-    A subclass may store its weight in another number format by overriding `__init__` and `multiply`.
 
     Args:
         weight: W, [M, K], or one per sentence of a batch, [..., M, K]; under autocast it is cast here, once.
@@ -63,10 +60,6 @@ class StepWeight:
         return torch.zeros_like(self.anchor)
 
 
-WeightFormat = Callable[[Tensor], StepWeight]
-"""Wraps a weight for a loop."""
-
-
 class _Anchor(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, calls: Calls) -> Tensor:
@@ -101,13 +94,9 @@ class _Product(torch.autograd.Function):
 class StepLinear(nn.Linear):
     """A linear layer for use at every step of a loop, before which `for_steps` replaces it."""
 
-    def for_steps(self, weight_format: WeightFormat) -> nn.Module:
-        """The layer in the steps of a loop.
-
-        Args:
-            weight_format: Wraps its weight.
-        """
-        return PreparedLinear(weight_format(self.weight), self.bias)
+    def for_steps(self) -> nn.Module:
+        """The layer in the steps of a loop."""
+        return PreparedLinear(StepWeight(self.weight), self.bias)
 
 
 class PreparedLinear(nn.Module):
@@ -132,18 +121,14 @@ class PreparedLinear(nn.Module):
 Module = TypeVar("Module", bound=nn.Module)
 
 
-def for_steps(module: Module, weight_format: WeightFormat = StepWeight) -> Module:
+def for_steps(module: Module) -> Module:
     """Copy a module for the steps of a loop, sharing its parameters.
 
     Every `StepLinear` is replaced by its own form for steps. Discard the copy after the loop: it does not see updates
     of the parameters.
-
-    Args:
-        module: The module.
-        weight_format: Wraps each weight.
     """
     if isinstance(module, StepLinear):
-        return cast(Module, module.for_steps(weight_format))
+        return cast(Module, module.for_steps())
     prepared = copy.copy(module)
-    prepared._modules = {name: child and for_steps(child, weight_format) for name, child in module._modules.items()}
+    prepared._modules = {name: child and for_steps(child) for name, child in module._modules.items()}
     return prepared

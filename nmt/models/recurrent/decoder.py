@@ -11,7 +11,7 @@ from nmt.layers.attention.attention import Attention
 from nmt.layers.attention.source_memory import Memory
 from nmt.layers.kernels.activation import tanh
 from nmt.layers.kernels.dropout import Dropout
-from nmt.layers.kernels.stepwise import StepWeight, WeightFormat, for_steps
+from nmt.layers.kernels.stepwise import for_steps
 from nmt.layers.layout import Layout
 from nmt.layers.output import OutputLayer
 from nmt.layers.recurrent import RecurrentStack, RecurrentState
@@ -98,19 +98,17 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
         attention = {name: part.flatten(0, 1) for name, part in self.cell.attention.initial_state(memory).items()}
         return memory, RecurrentDecoderState(recurrent, feedback, attention, Layout(encoded.states.size(0)))
 
-    def prepare(
-        self, weight_format: WeightFormat = StepWeight, num_words: int = 1, *, num_models: int = 1
-    ) -> RecurrentDecoderWeights:
+    def prepare(self, num_words: int = 1, num_models: int = 1) -> RecurrentDecoderWeights:
         """See `Decoder.prepare`. A long loop has a table of what each word adds to the gates, if that is small."""
-        cell, recurrent = self.cell, self.cell.recurrent.for_steps(weight_format)
+        cell, recurrent = self.cell, self.cell.recurrent.for_steps()
         vocabulary, gates = self.embedding.num_embeddings, 4 * self.cell.recurrent.hidden_size
         pays = num_words >= vocabulary and vocabulary * gates * num_models <= MAX_TABLE
         return RecurrentDecoderWeights(
             recurrent.project(self.embedding.weight) if pays else None,
             recurrent,
-            for_steps(cell.attention, weight_format),
-            for_steps(cell.output, weight_format),
-            for_steps(self.output, weight_format),
+            for_steps(cell.attention),
+            for_steps(cell.output),
+            for_steps(self.output),
         )
 
     def advance(

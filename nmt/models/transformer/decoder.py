@@ -10,7 +10,7 @@ from nmt.config import TransformerSection
 from nmt.layers.attention.attention import Attention
 from nmt.layers.attention.source_memory import Memory
 from nmt.layers.kernels.dropout import Dropout
-from nmt.layers.kernels.stepwise import StepWeight, WeightFormat, for_steps
+from nmt.layers.kernels.stepwise import for_steps
 from nmt.layers.layout import Layout
 from nmt.layers.output import OutputLayer
 from nmt.layers.positions import PositionedEmbedding
@@ -113,12 +113,10 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState, Transforme
         histories = tuple(layer.history.start(rows) for layer in self.layers)
         return memory, TransformerState(0, histories, Layout(len(rows)))
 
-    def prepare(
-        self, weight_format: WeightFormat = StepWeight, num_words: int = 1, *, num_models: int = 1
-    ) -> TransformerWeights:
+    def prepare(self, num_words: int = 1, num_models: int = 1) -> TransformerWeights:
         """See `Decoder.prepare`."""
-        layers = [for_steps(layer, weight_format) for layer in self.layers]
-        return TransformerWeights(layers, for_steps(self.output, weight_format))
+        layers = [for_steps(layer) for layer in self.layers]
+        return TransformerWeights(layers, for_steps(self.output))
 
     def advance(
         self, words: Tensor, memory: TransformerMemory, state: TransformerState, weights: TransformerWeights

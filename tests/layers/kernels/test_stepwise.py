@@ -129,20 +129,6 @@ def test_a_module_is_prepared_recursively_and_unchanged() -> None:
     torch.testing.assert_close(prepared(inputs), module(inputs), rtol=0, atol=1e-14)
 
 
-def test_weights_in_another_number_format() -> None:
-    class Halved(StepWeight):
-        def __init__(self, weight: Tensor) -> None:
-            super().__init__(weight)
-            self.half = self.matrix.half()
-
-        def multiply(self, inputs: Tensor) -> Tensor:
-            return inputs @ self.half.to(inputs.dtype).mT
-
-    layer, inputs = make_layer(), torch.randn(2, 3, dtype=torch.float64)
-    expected = inputs @ layer.weight.detach().half().double().mT + layer.bias
-    torch.testing.assert_close(for_steps(layer, Halved)(inputs), expected, rtol=0, atol=1e-14)
-
-
 def test_nothing_is_kept_after_backward() -> None:
     layer = make_layer()
     inputs = torch.randn(2, 3, dtype=torch.float64)
