@@ -178,10 +178,9 @@ def _check_folder(output: Path) -> None:
     Raises:
         DataError: It has something else, or is inside one.
     """
-    from nmt.system.outputs import check_not_nested, check_output
+    from nmt.system.outputs import check_output
 
     check_output(output, MARKER, overwrite=True)
-    check_not_nested(output)
     for name in (TRIALS, DATA, MARKER, TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON, TABLE_LATEX):
         check_file(output / name, output)
 

@@ -12,7 +12,7 @@ from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPath, as_path, hidden_path, read_json, set_default_permissions, write_json
 from nmt.system.options import Option
-from nmt.system.outputs import check_files, check_not_nested, check_output
+from nmt.system.outputs import check_files, check_output
 from nmt.system.replacement import atomic_directory, locked
 
 if TYPE_CHECKING:
@@ -95,7 +95,6 @@ def _write_file(form: Format, saved: SavedModel, path: Path, quantization: str, 
 
 
 def _write_folder(form: Format, saved: SavedModel, path: Path, quantization: str, overwrite: bool) -> list[str]:
-    check_not_nested(path)
     check_output(path, MARKER, overwrite=overwrite)
     if path.exists() and any(path.iterdir()):
         ours = {MARKER, *read_json(path / MARKER)["files"]}

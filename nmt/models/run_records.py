@@ -90,7 +90,7 @@ def find_data(saved: SavedModel) -> Path:
     from nmt.corpus.dataset import MARKER as DATA_MARKER
 
     data = saved.metadata.get("data")
-    path = data.get("path") if isinstance(data, dict) else data  # older models have an absolute path
+    path = data.get("path") if isinstance(data, dict) else None
     if isinstance(path, str) and path and "\0" not in path:
         run = next((folder for folder in saved.path.resolve().parents if (folder / MARKER).is_file()), None)
         location = (run or saved.path.resolve()) / path

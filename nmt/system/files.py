@@ -98,16 +98,9 @@ def write_text(path: Path, text: str) -> None:
 
 
 def append_text(path: Path, text: str) -> None:
-    """Append `text` as UTF-8 to a file, completely or not at all."""
-    data = text.encode("utf-8")
-    with naming(path), path.open("ab", buffering=0) as file:
-        size = file.tell()
-        try:
-            while data:  # a disk that is nearly full takes a part before it rejects the rest
-                data = data[file.write(data) :]
-        except OSError:
-            file.truncate(size)
-            raise
+    """Append `text` as UTF-8 to a file."""
+    with naming(path), path.open("a", encoding="utf-8") as file:
+        file.write(text)
 
 
 def sha256(path: Path) -> str:

@@ -4,7 +4,6 @@ A marker and a companion make a folder a directory of nmt. When such a directory
 a name that nmt uses.
 """
 
-import os
 import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
@@ -59,23 +58,19 @@ def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Map
     Raises:
         DataError: The folder contains something else, or is inside another directory of nmt.
     """
-    check_not_nested(directory)
+    check_output(directory, kind.marker, overwrite=overwrite)
     real = real_path(directory)
     for name, path in needed.items():
         if path is not None and real_path(path).is_relative_to(real):
             raise DataError(f"{name}: {path} would be lost when {directory} is replaced; choose another `output`")
-    check_output(directory, kind.marker, overwrite=overwrite)
-    for folder, folders, files in os.walk(directory):
-        links = [name for name in folders if Path(folder, name).is_symlink()]  # not followed
-        for path in (Path(folder, name).relative_to(directory) for name in sorted(files + links)):
-            if not all(map(_is_ours, path.parts)) or (path == Path("README.md") and kind is not MODEL):
-                raise DataError(
-                    f"{directory}: contains {path}, which nmt did not write; move it away, or choose another `output`"
-                )
+    for path in sorted(found.relative_to(directory) for found in directory.rglob("*")):  # links are not followed
+        if not _is_ours(path.name) or (path == Path("README.md") and kind is not MODEL):
+            what = f"contains {path}, which nmt did not write"
+            raise DataError(f"{directory}: {what}; move it away, or choose another `output`")
 
 
 def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
-    """Reject an output folder that is not empty, unless it is an earlier result to overwrite.
+    """Reject an output folder inside another directory of nmt, or with anything but an earlier result to overwrite.
 
     Args:
         directory: The output folder.
@@ -83,8 +78,11 @@ def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
         overwrite: Whether an earlier result may be replaced.
 
     Raises:
-        DataError: The folder is not empty and may not be replaced.
+        DataError: The folder is inside another directory, or is not empty and may not be replaced.
     """
+    if enclosing := _enclosing(real_path(directory)):
+        kind, folder = enclosing
+        raise DataError(f"{directory}: is inside the {kind.name} {folder}; choose another `output`")
     if directory.is_file():
         raise DataError(f"{directory}: is a file; give a folder as `output`")
     if not directory.exists() or not any(directory.iterdir()):
@@ -93,17 +91,6 @@ def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
         raise DataError(f"{directory}: contains other files (no {marker}); choose another `output`")
     if not overwrite:
         raise DataError(f"{directory}: contains an earlier result; add `overwrite=True` or choose another `output`")
-
-
-def check_not_nested(directory: Path) -> None:
-    """Reject an output folder inside another directory of nmt.
-
-    Raises:
-        DataError: It is inside one.
-    """
-    if enclosing := _enclosing(real_path(directory)):
-        kind, folder = enclosing
-        raise DataError(f"{directory}: is inside the {kind.name} {folder}; choose another `output`")
 
 
 def check_files(outputs: Mapping[str, AnyPath | None], inputs: Iterable[AnyPath | None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,7 +69,7 @@ def average(
                 sums[name] += part
         first.model.load_state_dict({name: part / len(directories) for name, part in sums.items()})
         metadata: dict[str, Any] = {"average_of": [directory.name for directory in directories]}
-        if "data" in first.metadata:
+        if isinstance(first.metadata.get("data"), dict):
             metadata["data"] = _data_of(first, folder)
         save_model(folder, first.config, first.model, first.text, metadata)
     log.info(f"model directory: {folder}, the average of {len(directories)} models")
@@ -79,13 +80,10 @@ def _data_of(model: SavedModel, output: Path) -> Any:
     """What a model says of its data, with the path from another model directory; without one if the data is gone."""
     from nmt.models.run_records import find_data, path_from
 
-    data = model.metadata["data"]
-    if not isinstance(data, dict):
-        return data
-    try:
-        return {**data, "path": path_from(output, find_data(model))}
-    except CheckpointError:
-        return {**data, "path": None}
+    path = None
+    with contextlib.suppress(CheckpointError):
+        path = path_from(output, find_data(model))
+    return {**model.metadata["data"], "path": path}
 
 
 def _latest(paths: Sequence[Path], last: int) -> list[Path]:

@@ -157,8 +157,6 @@ def restore(state: TrainState[Any], checkpoint: Checkpoint) -> bool:
             optimizer["state"][int(index)][name] = tensor.clone()
     state.optimizer.load_state_dict(optimizer)
     state.progress = metadata.progress
-    if "learnt" not in checkpoint.metadata["progress"]:  # of an older version: a best model has to suffice
-        state.progress.learnt = state.progress.best is not None
     state.rate.reduction, state.rate.waited = metadata.rate.reduction, metadata.rate.waited
     rank, meter = state.workers.rank, state.meter
     if metadata.workers != state.workers.size or f"random.{meter.device.type}.{rank}" not in tensors:

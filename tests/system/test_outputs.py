@@ -107,7 +107,7 @@ WITHIN_A_RUN = ("best/thesis.txt", "models/update-000000007/x", "checkpoints/old
         *(
             (command, name)
             for command in ("preprocess", "train")
-            for name in (".notes", "text/words.txt", "mine/a.txt", "config.yaml.orig", "README.md", "link")
+            for name in (".notes", "text/words.txt", "mine.txt", "config.yaml.orig", "README.md", "link")
         ),
         *(("train", name) for name in WITHIN_A_RUN),
     ],
