@@ -24,7 +24,7 @@ from nmt.layers.attention.additive import AdditiveScore
 from nmt.layers.attention.attention import Attention, build_attention
 from nmt.layers.losses import CROSS_ENTROPY, Loss
 from nmt.layers.output import OutputLayer
-from nmt.models.base import Task, WordChooser
+from nmt.models.base import EncoderDropout, Task, WordChooser
 from nmt.models.build import initialize
 from nmt.models.transformer.encoder import SelfAttentionEncoder
 from nmt.system.errors import DataError, NmtError
@@ -65,9 +65,8 @@ class Classifier(Task):
         self.labels = torch.tensor(labels)
         model, size = config.model, config.model.encoder.output_size
         assert isinstance(model.encoder, SelfAttentionEncoderSection)
-        options = {"dropout": model.dropout, "embedding_dropout": model.dropout}
         embedding = nn.Embedding(words, model.embedding_size, padding_idx=PAD_ID)
-        self.encoder = SelfAttentionEncoder(model.encoder, embedding, **options)
+        self.encoder = SelfAttentionEncoder(model.encoder, embedding, EncoderDropout(model.dropout, model.dropout))
         self.query = nn.Parameter(torch.empty(size))
         self.attention: Attention = build_attention(model.attention, size, size, AdditiveScore)
         self.output = OutputLayer(size, classes, model.dropout)

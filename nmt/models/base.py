@@ -65,6 +65,20 @@ class EncoderOutput(NamedTuple):
     last_states: tuple[Tensor, ...] = ()
 
 
+class EncoderDropout(NamedTuple):
+    """Probabilities of dropping a unit, in training.
+
+    Attributes:
+        inner: Between layers, or on the output of sublayers.
+        embedding: On embeddings.
+        output: On the encoder states, but not on the final state.
+    """
+
+    inner: float = 0.0
+    embedding: float = 0.0
+    output: float = 0.0
+
+
 class Encoder(nn.Module, ABC):
     """Encodes sources. Padding never changes a state."""
 

@@ -18,7 +18,7 @@ from nmt.layers.attention.attention import build_attention, build_multi_head
 from nmt.layers.attention.score import Score
 from nmt.layers.output import FixedNormOutput, OutputLayer
 from nmt.layers.recurrent import GATES, NormalizedLayer, build_stack
-from nmt.models.base import Decoder, Encoder
+from nmt.models.base import Decoder, Encoder, EncoderDropout
 from nmt.models.recurrent.cell import BahdanauCell, LuongCell
 from nmt.models.recurrent.decoder import CopiedState, InitialState, RecurrentDecoder
 from nmt.models.recurrent.encoder import RecurrentEncoder
@@ -50,18 +50,14 @@ def build_model(config: ModelSection, src_size: int, tgt_size: int) -> Seq2Seq:
 
 
 def _build_encoder(config: ModelSection, embedding: nn.Embedding) -> Encoder:
-    dropout = {
-        "dropout": config.dropout,
-        "embedding_dropout": _or(config.embedding_dropout, config.dropout),
-        "output_dropout": config.memory_dropout,
-    }
-    section = config.encoder
+    embedding_dropout = _or(config.embedding_dropout, config.dropout)
+    section, dropout = config.encoder, EncoderDropout(config.dropout, embedding_dropout, config.memory_dropout)
     match section.kind:
         case "recurrent":
             copied = config.decoder.kind == "recurrent" and config.decoder.initial_state == "copy"
-            return RecurrentEncoder(section, embedding, **dropout, with_last_states=copied)
+            return RecurrentEncoder(section, embedding, dropout, copied)
         case "self_attention":
-            return SelfAttentionEncoder(section, embedding, attention_dropout=config.attention.dropout, **dropout)
+            return SelfAttentionEncoder(section, embedding, dropout, config.attention.dropout)
 
 
 def _or(value: float | None, default: float) -> float:

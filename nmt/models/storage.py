@@ -247,16 +247,12 @@ def _read_header(path: Path) -> dict[str, tuple[_Kind, int]]:
 
 def _find_mismatch(wanted: Mapping[Tensor, list[str]], stored: Mapping[str, _Kind]) -> str:
     """The first difference between wanted and stored tensors; empty if there is none."""
-    known = {name for names in wanted.values() for name in names}
-    unknown = sorted(stored.keys() - known)
-    if unknown:
-        more = f" ({len(unknown):,} in total)" if len(unknown) > 1 else ""
-        return f"{shorten(unknown[0])} is not part of the model{more}"
+    needed: dict[str, _Kind] = {}
     for tensor, names in wanted.items():
-        need = _TYPES.get(tensor.dtype, str(tensor.dtype)), list(tensor.shape)
-        stored_kinds = [stored[name] for name in names if name in stored]
-        if not stored_kinds:
-            return f"{names[0]} is missing"
-        if (kind := stored_kinds[0]) != need:
-            return f"{names[0]} should be {need[0]} {need[1]}, found {kind[0]} {shorten(str(kind[1]))}"
+        name = next((name for name in names if name in stored), names[0])
+        needed[name] = _TYPES.get(tensor.dtype, str(tensor.dtype)), list(tensor.shape)
+    for name in sorted({*needed, *stored}):
+        need, found = (kinds.get(name, ("nothing", [])) for kinds in (needed, stored))
+        if need != found:
+            return f"{shorten(name)} should be {need[0]} {need[1]}, found {found[0]} {shorten(str(found[1]))}"
     return ""

@@ -11,7 +11,7 @@ from nmt.config import RecurrentEncoderSection
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.reversal import reorder
 from nmt.layers.recurrent import Connection, PlainStack, RecurrentStack, RecurrentState, single_layer
-from nmt.models.base import Encoder, EncoderOutput
+from nmt.models.base import Encoder, EncoderDropout, EncoderOutput
 
 
 class RecurrentEncoder(Encoder):
@@ -23,21 +23,12 @@ class RecurrentEncoder(Encoder):
     Args:
         section: The layers, their connections and directions.
         embedding: Source embedding; may be shared.
-        dropout: Between layers.
-        embedding_dropout: On embeddings.
-        output_dropout: On the encoder states, but not on the final state.
+        dropout: Where units are dropped.
         with_last_states: Whether the output has the last states of every layer; somewhat slower.
     """
 
     def __init__(
-        self,
-        section: RecurrentEncoderSection,
-        embedding: nn.Embedding,
-        *,
-        dropout: float = 0.0,
-        embedding_dropout: float = 0.0,
-        output_dropout: float = 0.0,
-        with_last_states: bool = False,
+        self, section: RecurrentEncoderSection, embedding: nn.Embedding, dropout: EncoderDropout, with_last_states: bool
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -48,11 +39,11 @@ class RecurrentEncoder(Encoder):
         self.layers: Sequence[Sequence[RecurrentStack]] = nn.ModuleList(  # type: ignore[assignment]
             nn.ModuleList(single_layer(section, size) for _ in range(directions)) for size in sizes
         )
-        first = Connection(section, embedding.embedding_dim, embedding_dropout, first=True)
+        first = Connection(section, embedding.embedding_dim, dropout.embedding, first=True)
         self.connections: Sequence[Connection] = nn.ModuleList(  # type: ignore[assignment]
-            [first, *(Connection(section, size, dropout) for size in sizes[1:])]
+            [first, *(Connection(section, size, dropout.inner) for size in sizes[1:])]
         )
-        self.output_dropout = Dropout(output_dropout)
+        self.output_dropout = Dropout(dropout.output)
         self.run: Callable[..., tuple[Tensor, RecurrentState]] = _run_packed if with_last_states else _run
 
     def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:

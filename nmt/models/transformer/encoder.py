@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from nmt.config import SelfAttentionEncoderSection
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.positions import PositionedEmbedding
-from nmt.models.base import Encoder, EncoderOutput
+from nmt.models.base import Encoder, EncoderDropout, EncoderOutput
 from nmt.models.transformer.layer import EncoderLayer
 
 
@@ -18,9 +18,7 @@ class SelfAttentionEncoder(Encoder):
     Args:
         section: Sizes and kinds.
         embedding: Source embedding; may be shared.
-        dropout: On the output of sublayers.
-        embedding_dropout: On the sum of embedding and position.
-        output_dropout: On the encoder states.
+        dropout: Where units are dropped.
         attention_dropout: On attention weights.
     """
 
@@ -28,22 +26,19 @@ class SelfAttentionEncoder(Encoder):
         self,
         section: SelfAttentionEncoderSection,
         embedding: nn.Embedding,
-        *,
-        dropout: float = 0.0,
-        embedding_dropout: float = 0.0,
-        output_dropout: float = 0.0,
+        dropout: EncoderDropout,
         attention_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.output_size, self.max_length = section.hidden_size, section.learned_positions
         self.embedding = PositionedEmbedding(embedding, section.learned_positions, section.hidden_size)
-        self.embedding_dropout = Dropout(embedding_dropout)
+        self.embedding_dropout = Dropout(dropout.embedding)
         self.layers: Sequence[EncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            EncoderLayer(section, dropout, attention_dropout) for _ in range(section.num_layers)
+            EncoderLayer(section, dropout.inner, attention_dropout) for _ in range(section.num_layers)
         )
         # Pre-norm never normalises the sum itself (Nguyen & Salazar, 2019, section 2.1).
         self.norm = nn.LayerNorm(section.hidden_size) if section.norm == "pre" else nn.Identity()
-        self.output_dropout = Dropout(output_dropout)
+        self.output_dropout = Dropout(dropout.output)
 
     def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
         """See `Encoder.forward`."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nmt.config import RecurrentEncoderSection
 from nmt.corpus.batching import pad
-from nmt.models.base import Encoder
+from nmt.models.base import Encoder, EncoderDropout
 from nmt.models.recurrent.encoder import RecurrentEncoder
 from nmt.text.vocabulary import PAD_ID
 
@@ -27,7 +27,8 @@ def random_encoder(cell: str, bidirectional: bool, num_layers: int, dropout: flo
     embedding = nn.Embedding(VOCABULARY, EMBEDDING, padding_idx=PAD_ID)
     layers = {"cell": cell, "hidden_size": HIDDEN, "num_layers": num_layers, "bidirectional": bidirectional}
     section = RecurrentEncoderSection(**layers, **options)
-    return randomize(RecurrentEncoder(section, embedding, dropout=dropout))  # PAD's embedding too: it must not matter
+    encoder = RecurrentEncoder(section, embedding, EncoderDropout(dropout), with_last_states=False)
+    return randomize(encoder)  # PAD's embedding too: it must not matter
 
 
 def sources() -> tuple[Tensor, Tensor]:
