@@ -197,13 +197,13 @@ def as_settings(overrides: Overrides) -> list[str]:
     return settings
 
 
-def _parse_settings(overrides: Overrides) -> list[tuple[str, KeyPath, Tree]]:
-    """Every setting with its path and value.
+def _parse_settings(overrides: Overrides) -> list[tuple[KeyPath, Tree]]:
+    """The path and value of every override.
 
     Raises:
         ConfigError: Some cannot be read, one line for every one.
     """
-    read: list[tuple[str, KeyPath, Tree]] = []
+    read: list[tuple[KeyPath, Tree]] = []
     problems: list[str] = []
     origin = SETTINGS[isinstance(overrides, Mapping)]
     for setting in as_settings(overrides):
@@ -214,7 +214,7 @@ def _parse_settings(overrides: Overrides) -> list[tuple[str, KeyPath, Tree]]:
                 raise ConfigError(f"{origin} {setting}: expected section.key=value")
             if SURROGATE.search(path):
                 raise ConfigError(f"{origin} {path}: {NOT_UNICODE}")
-            read.append((setting, keys, parse_yaml(f"value: {value}", origin).value["value"]))
+            read.append((keys, parse_yaml(f"value: {value}", origin).value["value"]))
         except ConfigError as error:
             problems += error.args
     if problems:
@@ -230,11 +230,11 @@ def as_values(overrides: Overrides) -> dict[str, Any]:
     """
     if isinstance(overrides, Mapping):
         return dict(overrides)
-    return {".".join(keys): tree.plain() for _, keys, tree in _parse_settings(overrides)}
+    return {".".join(keys): tree.plain() for keys, tree in _parse_settings(overrides)}
 
 
-def overridden(overrides: Overrides) -> dict[str, str]:
-    """The dotted path of every value set by overrides, with the `section.key=value` that sets it."""
+def overridden(overrides: Overrides) -> list[str]:
+    """The dotted path of every value set by overrides."""
 
     def paths(tree: Tree, path: str) -> Iterator[str]:
         if not isinstance(tree.value, dict):
@@ -243,13 +243,13 @@ def overridden(overrides: Overrides) -> dict[str, str]:
         for key, part in tree.value.items():
             yield from paths(part, f"{path}.{key}")
 
-    return {path: setting for setting, keys, tree in _parse_settings(overrides) for path in paths(tree, ".".join(keys))}
+    return [path for keys, tree in _parse_settings(overrides) for path in paths(tree, ".".join(keys))]
 
 
 def _load(config: str | Path | Config, overrides: Overrides) -> Tree:
     """The values of a config with overrides."""
     above = Tree({})
-    for _, keys, value in _parse_settings(overrides):
+    for keys, value in _parse_settings(overrides):
         for key in reversed(keys):
             value = Tree({key: value})
         above = _merge(above, value)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from nmt.config import TextSection
 from nmt.corpus.splitting import Example
@@ -49,67 +48,14 @@ class Metric:
 
     Attributes:
         name: Its name in tables.
-        build: Makes an object of sacreBLEU's interface from the rules and the sources of the test set: a metric of
-            sacreBLEU, none of which reads sources, or a `SentenceMean`.
+        build: Makes an object of sacreBLEU's interface from the rules and the sources of the test set, which none of
+            sacreBLEU's own metrics reads.
         higher_is_better: Whether a greater score is a better one.
     """
 
     name: str
     build: Callable[[ScoringRules, Sequence[str]], Any]
     higher_is_better: bool = True
-
-
-class SentenceMean(ABC):
-    """A metric that scores sentences, of which a test set has the mean, as COMET does (Rei et al., 2020).
-
-    Its other methods are those of sacreBLEU's metrics that bootstrap and paired tests call.
-
-    Args:
-        rules: Case and tokenisation.
-        sources: Raw sources of the test set.
-    """
-
-    settings: ClassVar[Mapping[str, object]] = {}
-    """What must be equal where scores are compared, for the signature."""
-
-    def __init__(self, rules: ScoringRules, sources: Sequence[str]) -> None:
-        self.rules = rules
-        self.sources = sources
-
-    @abstractmethod
-    def sentence_scores(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Sequence[float]:
-        """Score sentences, one by one.
-
-        Args:
-            hypotheses: A translation of each of `sources`.
-            references: All raw references of each.
-        """
-
-    def corpus_score(self, hypotheses: Sequence[str], streams: Sequence[Sequence[Any]]) -> Any:
-        """The mean over sentences; for `streams` see `reference_streams`."""
-        return self._aggregate_and_compute(self._extract_corpus_statistics(hypotheses, streams))
-
-    def get_signature(self) -> Any:
-        """The signature, to which tests add their settings."""
-        from sacrebleu.metrics.base import Signature
-
-        signature = Signature({"num_refs": -1})
-        signature.info = {**self.settings, **signature.info}
-        return signature
-
-    def _extract_corpus_statistics(
-        self, hypotheses: Sequence[str], streams: Sequence[Sequence[Any]]
-    ) -> list[list[float]]:
-        references = [[text for text in row if text is not None] for row in zip(*streams, strict=True)]
-        return [[score, 1.0] for score in self.sentence_scores(hypotheses, references)]
-
-    def _aggregate_and_compute(self, statistics: Sequence[Sequence[float]]) -> Any:
-        return self._compute_score_from_stats([sum(column) for column in zip(*statistics, strict=True)])
-
-    def _compute_score_from_stats(self, totals: Sequence[float]) -> Any:
-        from sacrebleu.metrics.base import Score
-
-        return Score(type(self).__name__, float(totals[0] / totals[1]))
 
 
 def _sacrebleu(name: str, **settings: Any) -> Any:
@@ -216,15 +162,15 @@ def score_corpus(
     """
     scores = {}
     for key in metrics:
-        mean = confidence = None
+        name = METRICS[key].name
         if resamples > 1:
-            (result,), signature = _test([("", hypotheses)], key, examples, rules, "bootstrap", resamples)
-            mean, confidence = float(result.mean), float(result.ci)
+            # By the test of several systems, as `corpus_score` fails for TER if a sample has no reference words.
+            (one,) = compare_systems([("", hypotheses)], examples, rules, metrics=[key], samples=resamples)[key]
+            scores[key] = CorpusScore(name, one.score, one.signature, one.mean, one.confidence)
         else:
             metric = _build(key, rules, examples)
-            result = metric.corpus_score(list(hypotheses), _streams(key, examples))
-            signature = str(metric.get_signature())
-        scores[key] = CorpusScore(METRICS[key].name, float(result.score), signature, mean, confidence)
+            value = float(metric.corpus_score(list(hypotheses), _streams(key, examples)).score)
+            scores[key] = CorpusScore(name, value, str(metric.get_signature()))
     return scores
 
 
@@ -294,41 +240,28 @@ def compare_systems(
     Returns:
         For each metric, a comparison for each system.
     """
+    from sacrebleu.significance import PairedTest
+
     compared = {}
     for key in metrics:
-        results, signature = _test(systems, key, examples, rules, test, samples)
+        paired = PairedTest(
+            [(name, list(hypotheses)) for name, hypotheses in systems],
+            {key: _build(key, rules, examples)},
+            _streams(key, examples),
+            test_type=PAIRED_TESTS[test],
+            n_samples=samples,
+            n_ar_confidence=RESAMPLES if test == "randomization" else -1,
+        )
+        signatures, scores = paired()
+        ((name, signature),) = signatures.items()
+        results: list[Any] = list(scores[name])
         compared[key] = [
-            Comparison(name, float(one.score), float(one.mean), float(one.ci), _p_value(one, results[0]), signature)
+            Comparison(
+                name, float(one.score), float(one.mean), float(one.ci), _p_value(one, results[0]), str(signature)
+            )
             for (name, _), one in zip(systems, results, strict=True)
         ]
     return compared
-
-
-def _test(
-    systems: Sequence[tuple[str, Sequence[str]]],
-    key: str,
-    examples: Sequence[Example],
-    rules: ScoringRules,
-    test: PairedTestName,
-    samples: int,
-) -> tuple[list[Any], str]:
-    """sacreBLEU's results for each system, and its signature of the metric.
-
-    Intervals come from here as well, as `corpus_score` fails for TER if a sample has no reference words.
-    """
-    from sacrebleu.significance import PairedTest
-
-    paired = PairedTest(
-        [(name, list(hypotheses)) for name, hypotheses in systems],
-        {key: _build(key, rules, examples)},
-        _streams(key, examples),
-        test_type=PAIRED_TESTS[test],
-        n_samples=samples,
-        n_ar_confidence=RESAMPLES if test == "randomization" else -1,
-    )
-    signatures, scores = paired()
-    ((name, signature),) = signatures.items()
-    return list(scores[name]), str(signature)
 
 
 def _p_value(result: Any, baseline: Any) -> float | None:

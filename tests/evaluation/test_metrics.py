@@ -1,10 +1,11 @@
 import math
 import random
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import sacrebleu
+from sacrebleu.metrics import CHRF
 
 from nmt.config import TextSection
 from nmt.corpus.splitting import Example
@@ -15,7 +16,6 @@ from nmt.evaluation.metrics import (
     Metric,
     PairedTestName,
     ScoringRules,
-    SentenceMean,
     compare_systems,
     higher_is_better,
     reference_streams,
@@ -177,31 +177,29 @@ def test_systems_are_compared_on_all_references() -> None:
     assert "nrefs:var" in found[0].signature
 
 
-class KeptLength(SentenceMean):
-    """How much of the length of a source a translation keeps."""
+class Copied(CHRF):  # type: ignore[misc]
+    """How much of a source is in its translation."""
 
-    settings: ClassVar[dict[str, object]] = {"unit": "words"}
+    def __init__(self, rules: ScoringRules, sources: Sequence[str]) -> None:
+        super().__init__()
+        self.sources = sources
 
-    def sentence_scores(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
-        assert all(references)
-        pairs = zip(self.sources, hypotheses, strict=True)
-        return [len(text.split()) / len(source.split()) for source, text in pairs]
+    def _extract_corpus_statistics(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Any:
+        return super()._extract_corpus_statistics(hypotheses, [self.sources])
 
 
 def test_a_metric_may_read_sources(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(METRICS, "kept", Metric("kept", KeptLength))
-    examples = [Example("a b", ("x",)), Example("a b c d", ("y", "z"))]
-    found = score_corpus(examples, ["x", "y y y y"], CASED, ["kept"])["kept"]
-    assert (found.name, found.value) == ("kept", 0.75)
-    assert found.signature.startswith("unit:words|nrefs:var|version:")
-    tested = score_corpus(examples * 20, ["x", "y y y y"] * 20, CASED, ["kept"], 200)["kept"]
-    assert tested.value == 0.75
-    assert tested.mean == pytest.approx(0.75, abs=0.1)
-    assert tested.confidence == pytest.approx(1.96 * 0.25 / math.sqrt(40), rel=0.3)
-    _, long = compare_systems(
-        [("a", ["x", "y"] * 20), ("b", ["x", "y y"] * 20)], examples * 20, CASED, metrics=["kept"]
-    )["kept"]
-    assert (long.score, long.p_value) == (0.5, pytest.approx(0, abs=0.01))
+    monkeypatch.setitem(METRICS, "copied", Metric("copied", Copied, higher_is_better=False))
+    sources, hypotheses = ["The house.", "A big dog", "no"] * 10, ["The house!", "Ein Hund", "no"] * 10
+    examples = [Example(source, ("x", "y")) for source in sources]
+    expected = sacrebleu.corpus_chrf(hypotheses, [sources]).score
+    found = score_corpus(examples, hypotheses, CASED, ["copied"])["copied"]
+    assert (found.name, found.value) == ("copied", pytest.approx(expected))
+    tested = score_corpus(examples, hypotheses, CASED, ["copied"], 200)["copied"]
+    assert tested.value == pytest.approx(expected)
+    assert tested.mean == pytest.approx(expected, abs=5)
+    _, copies = compare_systems([("a", hypotheses), ("b", sources)], examples, CASED, metrics=["copied"])["copied"]
+    assert (copies.score, copies.p_value) == (100, pytest.approx(0, abs=0.01))
 
 
 def test_every_metric_says_which_way_is_better() -> None:
