@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import Cli, Project, Refusal, call
+from conftest import UPDATES, Cli, Project, Refusal, call
 
 from nmt.config import Config, DataSection, TextSection, TrainSection
 from nmt.models.build import build_model
@@ -27,6 +27,7 @@ from nmt.system.errors import CheckpointError
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
+from nmt.training.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
 
 PAYLOAD = """
 from pathlib import Path
@@ -280,14 +281,12 @@ def test_only_regular_files_of_the_folder_are_read(model: Path, refusal: Refusal
 
 @pytest.mark.parametrize(
     "name",
-    ["run.json", "config.yaml", "best", "metrics.jsonl", "checkpoints", "checkpoint", "checksum", "text", "models"],
+    ["run.json", "config.yaml", "best", "metrics.jsonl", "checkpoints", "checkpoint", "text", "models"],
 )
 @pytest.mark.parametrize("kind", ["fifo", "theirs.txt", "theirs"])
 def test_only_regular_files_of_a_run_are_read(project: Project, tmp_path: Path, cli: Cli, name: str, kind: str) -> None:
     run = copied(project.run, tmp_path / "run")
-    newest = max((run / "checkpoints").glob("*.safetensors"))
-    places = {"checkpoint": newest, "checksum": newest.with_name(f"{newest.name}.sha256")}
-    place = places.get(name, run / name)
+    place = max((run / "checkpoints").glob("*.safetensors")) if name == "checkpoint" else run / name
     if name == "models":
         place.mkdir()
     (tmp_path / "theirs.txt").write_text("root: a secret\n", encoding="utf-8")
@@ -452,27 +451,17 @@ PLACES = [
 def test_a_checkpoint_with_a_valid_checksum_and_invalid_facts(
     random_project: Project, tmp_path: Path, place: tuple[str, ...], values: tuple[object, ...], cli: Cli
 ) -> None:
-    from safetensors import safe_open
-    from safetensors.torch import load_file, save_file
-
-    whole = copied(random_project.run, tmp_path / "whole")
-    for path in sorted((whole / "checkpoints").glob("*"))[:-2]:
-        path.unlink()
-    (path,) = (whole / "checkpoints").glob("*.safetensors")
-    with safe_open(path, framework="pt") as file:
-        metadata = json.loads(file.metadata()["nmt"])
-    tensors = load_file(path)
+    checkpoint = newest_checkpoint(random_project.run)
+    assert checkpoint is not None
     for value in values:
         signal.alarm(120)
-        run = copied(whole, tmp_path / "run")
-        changed = json.loads(json.dumps(metadata))
+        run = copied(random_project.run, tmp_path / "run")
+        changed = json.loads(json.dumps(checkpoint.metadata))
         inner = changed
         for key in place[:-1]:
             inner = inner[key]
         inner[place[-1]] = value
-        save_file(tensors, run / "checkpoints" / path.name, {"nmt": json.dumps(changed)})
-        digest = hashlib.sha256((run / "checkpoints" / path.name).read_bytes()).hexdigest()
-        (run / "checkpoints" / f"{path.name}.sha256").write_text(f"{digest}  {path.name}\n", encoding="ascii")
+        write_checkpoint(run, UPDATES, Checkpoint(checkpoint.tensors, changed), keep=1)
         arguments = ["--config", random_project.config, "--data", random_project.data, "--output", run, "--resume"]
         outcome = cli("train", *arguments)
         assert outcome.code in (0, 1), (value, outcome.err)

@@ -78,7 +78,7 @@ def record_of(run: Path) -> dict[str, Any]:
 
 def checkpoints_of(run: Path) -> list[int]:
     """Updates of the finished checkpoints."""
-    return sorted(int(path.name[7:16]) for path in (run / "checkpoints").glob("*.sha256"))
+    return sorted(int(path.name[7:16]) for path in (run / "checkpoints").glob("*.safetensors"))
 
 
 def validations_of(run: Path) -> list[dict[str, Any]]:

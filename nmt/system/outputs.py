@@ -36,8 +36,7 @@ NAMES = (
     *("data.json", "report.json", "report.md", "lengths.png", "valid.jsonl", "test.jsonl", "train.???.*.npy"),
     *("valid.???.*.npy", "test.???.*.npy", "model.json", "model.safetensors", "README.md", "config.yaml", "run.json"),
     *("environment.json", "attention.json", "metrics.jsonl", "learning_curve.png", "events.out.tfevents.*"),
-    *("update-*.safetensors", "update-*.safetensors.sha256", "update-*.safetensors.partial", ".tmp??????"),
-    *("update-*.safetensors.sha256.partial", "SHA256SUMS", "normalization.json", "???.tokenizer.json"),
+    *("update-*.safetensors*", ".tmp??????", "SHA256SUMS", "normalization.json", "???.tokenizer.json"),
     *("???.subwords.model", "???.vocabulary.json", "text", "best", "models", "update-?????????", "checkpoints"),
     "tensorboard",
 )

@@ -37,12 +37,10 @@ def atomic_directory(directory: Path) -> Iterator[Path]:
             if directory.exists():  # it is complete, so what a killed process set aside for it is out of date
                 discard_earlier(directory)
             set_aside(directory)
-            try:
-                temporary.rename(directory.resolve())
-            finally:
-                take_back_earlier(directory)
+            temporary.rename(directory.resolve())
             discard_earlier(directory)
     finally:
+        take_back_earlier(directory)
         shutil.rmtree(temporary, ignore_errors=True)
 
 

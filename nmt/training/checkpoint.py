@@ -1,33 +1,30 @@
 """Checkpoints: the only place where training state is saved and loaded.
 
-`RUN/checkpoints/update-N.safetensors` contains tensors, and everything else as JSON in its metadata. Its checksum
-`update-N.safetensors.sha256`, in the format of `sha256sum -c`, is written last: a checkpoint without it is unfinished.
+`RUN/checkpoints/update-N.safetensors` contains tensors, and everything else as JSON in its metadata, with a checksum of
+both. It gets this name when all of it is on the disk.
 """
 
-import contextlib
+import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, uint8
 
 from nmt.system.errors import CheckpointError, DataError, shorten
-from nmt.system.files import check_file, naming, read_bytes, set_default_permissions, sha256, sync
-from nmt.system.limits import MAX_CONFIG
+from nmt.system.files import check_file, naming, set_default_permissions, sync
 
 log = logging.getLogger(__name__)
 
 FOLDER = "checkpoints"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
-_TENSORS = ".safetensors"
-_CHECKSUM = ".safetensors.sha256"
-_METADATA = "nmt"
+_METADATA, _CHECKSUM = "nmt", "sha256"
 
 
 @dataclass(frozen=True)
@@ -57,35 +54,32 @@ def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) 
     """
     folder = run / FOLDER
     folder.mkdir(exist_ok=True)
-    name = f"update-{update:09d}"
-    metadata = {_METADATA: json.dumps({"format_version": FORMAT_VERSION, **checkpoint.metadata}, ensure_ascii=False)}
-    with _written_durably(folder / (name + _TENSORS)) as temporary:
+    path = _path(folder, update)
+    temporary = path.with_name(path.name + ".partial")
+    text = json.dumps({"format_version": FORMAT_VERSION, **checkpoint.metadata}, ensure_ascii=False)
+    tensors = {key: tensor.contiguous() for key, tensor in checkpoint.tensors.items()}
+    with naming(path, temporary):
         try:
-            save_file({key: tensor.contiguous() for key, tensor in checkpoint.tensors.items()}, temporary, metadata)
+            save_file(tensors, temporary, {_METADATA: text, _CHECKSUM: _digest(tensors, text)})
+            set_default_permissions(temporary)
+            sync(temporary)
+            temporary.replace(path)
+            sync(folder)
         except SafetensorError as error:
             raise OSError(str(error)) from None
-        set_default_permissions(temporary)
-        digest = sha256(temporary)
-    with _written_durably(folder / (name + _CHECKSUM)) as temporary:
-        temporary.write_text(f"{digest}  {name}{_TENSORS}\n", encoding="ascii")
+        finally:
+            temporary.unlink(missing_ok=True)
     for old in _updates(folder)[keep:]:
-        delete_checkpoint(folder, old)
+        _path(folder, old).unlink(missing_ok=True)
 
 
 def has_checkpoint(run: Path) -> bool:
-    """Whether a run has a finished checkpoint, which may be damaged."""
+    """Whether a run has a checkpoint, which may be damaged."""
     return bool(_updates(run / FOLDER))
 
 
-def without_checksum(run: Path) -> list[Path]:
-    """Checkpoints of a run that are unfinished or have lost their checksum."""
-    folder = run / FOLDER
-    unfinished = set(_updates(folder, _TENSORS)) - set(_updates(folder))
-    return [folder / f"update-{update:09d}{_TENSORS}" for update in sorted(unfinished)]
-
-
 def newest_checkpoint(run: Path) -> Checkpoint | None:
-    """The newest intact checkpoint of a run; None if none is finished. Damaged ones are skipped.
+    """The newest intact checkpoint of a run; None if there is none. Damaged ones are skipped.
 
     Args:
         run: Run directory.
@@ -95,10 +89,7 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     """
     folder = run / FOLDER
     updates = _updates(folder)
-    for path in without_checksum(run):
-        log.warning(f"{path}: unfinished, as it has no checksum; skipping it")
-    for update in updates:
-        path = folder / f"update-{update:09d}{_TENSORS}"
+    for path in (_path(folder, update) for update in updates):
         try:
             return _read(path)
         except (OSError, ValueError, TypeError, KeyError, RecursionError, DataError, SafetensorError) as error:
@@ -108,52 +99,41 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     return None
 
 
-def delete_checkpoint(folder: Path, update: int) -> None:
-    """Delete a checkpoint, checksum first, so that half of it never looks like a checkpoint."""
-    for suffix in (_CHECKSUM, _TENSORS):
-        (folder / f"update-{update:09d}{suffix}").unlink(missing_ok=True)
-
-
 def clean_up_checkpoints(run: Path, update: int) -> None:
-    """Delete unfinished checkpoints of a killed process, and damaged ones that are newer than `update`."""
-    finished = set(_updates(run / FOLDER))
-    for path in (run / FOLDER).glob(f"update-*{_TENSORS}*"):
-        number = path.name.removeprefix("update-").split(".")[0]
-        if number.isdigit() and (path.suffix == ".partial" or int(number) > update or int(number) not in finished):
-            path.unlink(missing_ok=True)
-    for unsaved in (run / FOLDER).glob(".tmp??????"):  # as safetensors names a file that it has not finished
-        unsaved.unlink(missing_ok=True)
+    """Delete unfinished checkpoints of a killed process, and damaged ones, which are newer than `update`."""
+    folder = run / FOLDER
+    newer = (_path(folder, number) for number in _updates(folder) if number > update)
+    # .tmp?????? is how safetensors names a file that it has not finished.
+    for path in (*newer, *folder.glob("update-*.partial"), *folder.glob(".tmp??????")):
+        path.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> Checkpoint:
-    checksum = check_file(path.with_name(path.name + ".sha256"), path.parent)
-    expected = read_bytes(checksum, MAX_CONFIG).decode("ascii").split()
-    if expected != [sha256(check_file(path, path.parent)), path.name]:
+    with safe_open(check_file(path, path.parent), framework="pt") as file:
+        stored, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    metadata = json.loads(stored[_METADATA])
+    if (version := metadata["format_version"]) not in (1, FORMAT_VERSION):
+        what = f"checkpoint format {shorten(repr(version))}, this version of nmt reads {FORMAT_VERSION}"
+        raise CheckpointError(f"{path}: {what}")
+    if version != 1 and stored[_CHECKSUM] != _digest(tensors, stored[_METADATA]):  # 1 had it in another file
         raise ValueError("wrong checksum")
-    with safe_open(path, framework="pt") as file:
-        metadata = json.loads(file.metadata()[_METADATA])
-        if (version := metadata["format_version"]) != FORMAT_VERSION:
-            raise CheckpointError(
-                f"{path}: checkpoint format {shorten(repr(version))}, this version of nmt reads {FORMAT_VERSION}"
-            )
-        return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, metadata)  # noqa: SIM118
+    return Checkpoint(tensors, metadata)
 
 
-def _updates(folder: Path, suffix: str = _CHECKSUM) -> list[int]:
-    """Updates of the checkpoints with a file of this suffix, newest first; by default the finished ones."""
-    names = (path.name.removesuffix(suffix).removeprefix("update-") for path in folder.glob(f"update-*{suffix}"))
+def _digest(tensors: Mapping[str, Tensor], text: str) -> str:
+    """SHA-256 checksum of tensors with their names, and of the rest as JSON."""
+    digest = hashlib.sha256(text.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.flatten().view(uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _path(folder: Path, update: int) -> Path:
+    return folder / f"update-{update:09d}.safetensors"
+
+
+def _updates(folder: Path) -> list[int]:
+    """Updates of the checkpoints in a folder, newest first."""
+    names = (path.stem.removeprefix("update-") for path in folder.glob("update-*.safetensors"))
     return sorted((int(name) for name in names if name.isdigit()), reverse=True)
-
-
-@contextlib.contextmanager
-def _written_durably(path: Path) -> Iterator[Path]:
-    """Yield a temporary name; when the block succeeds, the file is synced to disk and renamed."""
-    temporary = path.with_name(path.name + ".partial")
-    try:
-        with naming(path, temporary):
-            yield temporary
-            sync(temporary)
-            temporary.replace(path)
-            sync(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)

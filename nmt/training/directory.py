@@ -23,14 +23,14 @@ from nmt.text.processor import TEXT
 from nmt.training.attention_history import WATCHED
 from nmt.training.board import FOLDER as BOARD
 from nmt.training.checkpoint import FOLDER as CHECKPOINTS
-from nmt.training.checkpoint import clean_up_checkpoints, has_checkpoint, without_checksum, write_checkpoint
+from nmt.training.checkpoint import clean_up_checkpoints, has_checkpoint, write_checkpoint
 from nmt.training.checkpoint_schema import OriginMetadata
 from nmt.training.distributed import Workers, launch_id, restarts
 from nmt.training.metrics_log import METRICS, MetricsLog
 from nmt.training.ranking import rank, stored_rank
 from nmt.training.resume import command_to_resume
 from nmt.training.state import TrainState, capture
-from nmt.training.text_files import check_text, copy_text
+from nmt.training.text_files import keep_text
 
 FILES = (MARKER, "config.yaml", "environment.json", METRICS, WATCHED, BOARD, BEST, MODELS, CHECKPOINTS, TEXT)
 """What a run directory may have."""
@@ -97,9 +97,9 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
             log.info(f"{output}: no run to resume yet; starting one")
         elif state == "finished":
             raise DataError(f"{output}: this run is finished and has no checkpoint to resume; use `overwrite=True`")
-        elif state == "stopped" or len(without_checksum(output)) > 1:
+        elif state == "stopped":
             advice = "restore them, or start over with `overwrite=True`"
-            raise DataError(f"{output}: its checkpoints, or their checksums (.sha256), are missing; {advice}")
+            raise DataError(f"{output}: its checkpoints are missing; {advice}")
         else:
             log.info(f"{output}: no checkpoint yet; starting from scratch")
         overwrite = state is not None
@@ -150,13 +150,13 @@ class RunDirectory:
             else:
                 clean_up_checkpoints(self.path, self._saved)
                 self._clean_up_models()
-                check_text(self.config, self.data, self.path)
+                keep_text(self.config, self.data, self.path)
                 self.metrics.cut(origin.metrics_size)
             self.record("running")
             write_text(self.path / "config.yaml", self._origin.config)
             write_json(self.path / "environment.json", self._origin.environment)
             if origin is None:
-                copy_text(self.config, self.data, self.path)
+                keep_text(self.config, self.data, self.path)
                 append_text(self.metrics.path, "")  # the learning curve reads it even if nothing is reported
             with self._outcome_recorded():
                 yield

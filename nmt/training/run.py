@@ -100,12 +100,12 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     from nmt.training.interruption import STOP, Interruptions
     from nmt.training.metrics_log import MetricsLog
     from nmt.training.resume import command_to_resume, resume_run
-    from nmt.training.text_files import check_written
+    from nmt.training.text_files import check_text
 
     # What is learnt from, and all that the config leaves open.
     check_board(config.train.tensorboard)
     data = open_data(data_directory)
-    check_written(data, data.text)
+    check_text(data.text, data.checksums, "preprocess again")
     data.check_ids()
     config = setup.resolve(config, data, workers, output if resuming else None)
     noise = make_noise(config.train, data)

@@ -1,6 +1,6 @@
 """The text files of a run, which are copied from its data when it starts, so that it does not depend on them."""
 
-import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +9,15 @@ from nmt.config import Config
 from nmt.corpus.dataset import DataDirectory
 from nmt.corpus.identity import load_seen, save_seen
 from nmt.models.run_records import find_model
-from nmt.system.errors import CheckpointError, DataError
-from nmt.system.files import check_file, read_bytes, sha256, write_text
-from nmt.system.limits import MAX_JSON, MAX_TEXT_FILE
+from nmt.system.errors import DataError
+from nmt.system.files import check_file, sha256
+from nmt.system.limits import MAX_TEXT_FILE
 from nmt.system.replacement import atomic_directory
 from nmt.text.processor import SEEN, TEXT, TEXT_FILES, copy_text_files
 
-CHECKSUMS = "SHA256SUMS"
 
-
-def copy_text(config: Config, data: DataDirectory, run: Path) -> None:
-    """Copy vocabularies, tokenizers and fingerprints of the training sources into a run, with their checksums.
+def keep_text(config: Config, data: DataDirectory, run: Path) -> None:
+    """Copy vocabularies, tokenizers and fingerprints of the training sources into a run, or check that it has them.
 
     With `train.init_from`, the fingerprints of both models are kept, or none if one has none.
 
@@ -29,30 +27,29 @@ def copy_text(config: Config, data: DataDirectory, run: Path) -> None:
         run: Existing run directory.
 
     Raises:
-        DataError: The files differ from those that `nmt preprocess` wrote.
+        DataError: It has others than those that `nmt preprocess` wrote.
     """
-    with atomic_directory(run / TEXT) as folder:
-        copy_text_files(data.text, folder)
-        check_written(data, folder)
-        if config.train.init_from is not None:
-            _add_seen(folder / SEEN, find_model(Path(config.train.init_from)) / TEXT / SEEN)
-        sums = (f"{sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir()))
-        write_text(folder / CHECKSUMS, "".join(sums))
+    parent, folder = config.train.init_from, check_file(run / TEXT, run)
+    if folder.exists():
+        checksums = {name: sum for name, sum in data.checksums.items() if name != SEEN or parent is None}
+        check_text(folder, checksums, "restore it, or start over with `overwrite=True`")
+        return
+    with atomic_directory(folder) as temporary:
+        copy_text_files(data.text, temporary)
+        if parent is not None:
+            _add_seen(temporary / SEEN, find_model(Path(parent)) / TEXT / SEEN)
 
 
-def check_written(data: DataDirectory, folder: Path) -> None:
+def check_text(folder: Path, checksums: Mapping[str, str], advice: str) -> None:
     """Compare text files with the checksums of `nmt preprocess`, if there are any.
 
-    Args:
-        data: Has the checksums.
-        folder: Its text folder, or a copy of it.
-
     Raises:
-        DataError: A file has changed.
+        DataError: A file is missing or has changed; the message ends with the advice.
     """
-    for path in folder.iterdir():
-        if path.is_file() and data.checksums.get(path.name, sha256(path)) != sha256(path):
-            raise DataError(f"{data.text / path.name}: has changed since nmt preprocess wrote it; preprocess again")
+    for name in TEXT_FILES:
+        path = check_file(folder / name, folder)
+        if name in checksums and not (path.is_file() and sha256(path) == checksums[name]):
+            raise DataError(f"{path}: is missing or has changed since nmt preprocess wrote it; {advice}")
 
 
 def _add_seen(path: Path, other: Path) -> None:
@@ -61,26 +58,3 @@ def _add_seen(path: Path, other: Path) -> None:
         path.unlink(missing_ok=True)
     else:
         save_seen(path, np.concatenate([here, there]))
-
-
-def check_text(config: Config, data: DataDirectory, run: Path) -> None:
-    """Check that a run to resume still has its text files; a run of an older version copies them now.
-
-    Raises:
-        CheckpointError: A file is missing or has changed.
-        DataError: See `copy_text`.
-    """
-    folder = check_file(run / TEXT, run)
-    if not folder.exists():
-        copy_text(config, data, run)
-        return
-    listing = read_bytes(folder / CHECKSUMS, MAX_JSON, folder).decode("utf-8", errors="replace")
-    sums = dict(line.split("  ", 1)[::-1] for line in listing.splitlines() if "  " in line)
-    if unlisted := sorted({path.name for path in folder.iterdir() if path.name in TEXT_FILES} - sums.keys()):
-        advice = "restore the original file, or start over with `overwrite=True`"
-        raise CheckpointError(f"{folder / CHECKSUMS}: does not list {unlisted[0]}; {advice}")
-    for name in sums:
-        path = check_file(folder / os.path.basename(name), folder)  # noqa: PTH119 - always a file in this folder
-        if not path.is_file() or sums[name] != sha256(path):
-            what = "is missing or has changed since the run started"
-            raise CheckpointError(f"{path}: {what}; restore it, or start over with `overwrite=True`")

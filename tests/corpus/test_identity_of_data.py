@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +27,7 @@ def seen_by(folder: Path) -> list[int]:
 def test_a_run_keeps_its_text_files(here: Project) -> None:
     """Each save used to copy them from the data directory, whatever had come into it meanwhile."""
     expected = tree(here.data / "text")
-    kept = tree(here.run / "text")
-    sums = kept.pop("SHA256SUMS").decode()
-    assert kept == tree(here.run / "best/text") == expected
-    done = subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=here.run / "text", capture_output=True, check=False)
-    assert done.returncode == 0, sums
-    assert len(sums.splitlines()) == len(expected)
+    assert tree(here.run / "text") == tree(here.run / "best/text") == expected
     for path in (here.data / "text").glob("*.vocabulary.json"):
         path.write_text('["other"]', encoding="utf-8")
     (here.data / "text" / "more.txt").touch()
@@ -48,24 +42,20 @@ def test_data_whose_text_is_not_what_was_written_is_refused(here: Project, refus
     content[-3] ^= 1
     path.write_bytes(bytes(content))
     line = refusal(*train_arguments(here, Path("new")))
-    assert line == f"{path}: has changed since nmt preprocess wrote it; preprocess again" or "vocabulary.json" in line
+    what = "is missing or has changed since nmt preprocess wrote it"
+    assert line == f"{path}: {what}; preprocess again" or "vocabulary.json" in line
     assert not (Path("new") / "best").exists()
 
 
-@pytest.mark.parametrize("change", ["changed", "gone", "unlisted", b"", b"\xff\0  \x80\n" * 9])
+@pytest.mark.parametrize("change", ["changed", "gone"])
 @pytest.mark.parametrize("name", ["tgt.vocabulary.json", "src.tokenizer.json", SEEN])
-def test_a_run_whose_text_was_changed_is_not_resumed(here: Project, name: str, change: str | bytes) -> None:
-    path, listed = here.run / "text" / name, here.run / "text/SHA256SUMS"
-    first, *others = listed.read_bytes().splitlines(keepends=True)
+def test_a_run_whose_text_was_changed_is_not_resumed(here: Project, name: str, change: str) -> None:
+    path = here.run / "text" / name
     if change == "gone":
         path.unlink()
-    elif change == "changed":
-        path.write_bytes(path.read_bytes() + b" ")
     else:
-        listed.write_bytes(change if isinstance(change, bytes) else b"".join(others))
-    message = f"{path}: is missing or has changed since the run started"
-    if change not in ("gone", "changed"):
-        message = f"{listed}: does not list {first.split()[1].decode()}; "
+        path.write_bytes(path.read_bytes() + b" ")
+    message = f"{path}: is missing or has changed since nmt preprocess wrote it; restore it"
     assert refusal_to_resume(here, here.run, "train.epochs=9").startswith(message)
 
 

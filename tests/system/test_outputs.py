@@ -138,7 +138,6 @@ def test_leftovers_of_killed_commands_are_our_own(here: Project, cli: Cli) -> No
         ".run.json.partial-12",
         ".learning_curve.png.partial",
         "checkpoints/update-000000007.safetensors.partial",
-        "checkpoints/update-000000007.safetensors.sha256.partial",
         "checkpoints/.tmpa1B2c3",
         ".best.partial-12/.tmpa1B2c3",
         ".best.partial-12/.config.yaml.partial-12",

@@ -161,7 +161,7 @@ def test_a_disk_that_is_full_when_a_checkpoint_is_written(random_project: Projec
     assert line.startswith(f"{run}/checkpoints/update-000000012.safetensors: ")
     assert line.endswith(("File too large", "is the disk full?"))
     assert (record_of(run)["state"], checkpoints_of(run)) == ("broken", [6, 8])
-    assert len(list((run / "checkpoints").iterdir())) == 4
+    assert len(list((run / "checkpoints").iterdir())) == 2
     train(random_project, run, "--resume")
     assert_same_run(run, random_project.run)
 
