@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 MARKER = "export.json"
 """Says what an exported folder contains."""
-DISTIL = "a Transformer can be trained on this model's translations: configs/README.md, One model in place of several"
+DISTIL = "another model can be trained on this one's translations: configs/README.md, One model in place of several"
 
 
 @as_nmt_errors()
@@ -42,8 +42,8 @@ def export(
 
     Args:
         model: Run or model directory; None is the newest finished run under `runs`.
-        to: Format: ctranslate2, onnx, argos or hub.
-        output: Folder, or file for argos, to write.
+        to: Format: ctranslate2, onnx, argos, hub or html.
+        output: Folder, or file for argos and html, to write.
         quantization: Number format of weights; None is the format's own choice.
         overwrite: Replace an earlier export.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.

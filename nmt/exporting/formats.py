@@ -13,7 +13,7 @@ from nmt.system.errors import ConfigError
 from nmt.system.files import write_text
 from nmt.training.findings import Finding
 
-FORMATS = ("ctranslate2", "onnx", "argos", "hub")
+FORMATS = ("ctranslate2", "onnx", "argos", "hub", "html")
 
 
 class Obstacle(NamedTuple):

@@ -24,6 +24,7 @@ from nmt.system.files import AnyPath, write_text
 from nmt.translation.translator import Translator
 
 FOLDER = Path(__file__).parent
+EXPLORER = FOLDER / "explorer.html"
 FILES = ("explorer.css", "drawings.js", "head_maps.js", "explorer.js", "live.js")
 """Style and scripts; the last one is for pages that ask a server."""
 DIGITS = 3
@@ -130,31 +131,46 @@ def page_data(
     }
 
 
-def make_page(title: str, data: dict[str, Any]) -> Page:
+def make_page(
+    title: str, data: dict[str, Any], page: Path = EXPLORER, files: Sequence[Path] = (), **content: Any
+) -> Page:
     """Make the page.
 
     Args:
         title: Its title.
         data: What it shows; see `page_data`. With `live` it asks a server for more.
+        page: Its template: the explorer's, or one that extends it.
+        files: Styles and scripts of its own, after those of the explorer.
+        content: What else the template shows.
     """
     live = data.get("live", False)
-    style, *scripts = ((FOLDER / name).read_text(encoding="utf-8") for name in FILES[: None if live else -1])
+    paths = [*(FOLDER / name for name in FILES[: None if live else -1]), *files]
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    style = "".join(text for path, text in texts.items() if path.suffix == ".css")
+    scripts = [text for path, text in texts.items() if path.suffix == ".js"]
     connections = "connect-src 'self'; " if live else ""
     policy = (
         f"default-src 'none'; script-src {' '.join(map(policy_hash, scripts))}; style-src {policy_hash(style)}; "
         f"{connections}img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    html = template("explorer.html").render(
-        title=title, policy=policy, style=style, scripts=scripts, data=as_script_data(data), live=live
+    html = template(page.name, page.parent).render(
+        title=title, policy=policy, style=style, scripts=scripts, data=as_script_data(data), live=live, **content
     )
     return Page(html, policy)
 
 
-def template(name: str, **options: Any) -> Any:
-    """A template of this folder, which escapes what is filled in; `options` are those of Jinja2's environment."""
+def template(name: str, folder: Path = FOLDER, **options: Any) -> Any:
+    """A template, which escapes what is filled in and may extend one of this folder.
+
+    Args:
+        name: Its file.
+        folder: Where it is.
+        options: Those of Jinja2's environment.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, **options)
+    loader = FileSystemLoader([folder, FOLDER])
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **options)
     return environment.get_template(name)
 
 

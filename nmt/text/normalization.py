@@ -12,13 +12,13 @@ from typing import Any, Literal
 # Removed: control characters other than white space, zero-width space, word joiner, soft hyphen, byte order mark, and
 # marks of direction, annotation and invisible operators. The zero-width (non-)joiners U+200C and U+200D stay: Persian,
 # Hindi and other languages are spelt with them, and emoji are built with them.
-_INVISIBLE = re.compile(
+INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
     "\ufeff\ufff9-\ufffb]+"
 )
-_DOUBLE_QUOTES = re.compile("[\u201c-\u201f\u00ab\u00bb\u2033\u300c-\u300f\uff02]")
-_SINGLE_QUOTES = re.compile("[\u2018-\u201b\u2039\u203a\u2032`\u00b4]")
-_DASHES = re.compile("[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
+DOUBLE_QUOTES = re.compile("[\u201c-\u201f\u00ab\u00bb\u2033\u300c-\u300f\uff02]")
+SINGLE_QUOTES = re.compile("[\u2018-\u201b\u2039\u203a\u2032`\u00b4]")
+DASHES = re.compile("[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
 _ENTITY = re.compile("&(#[0-9]{1,7};|#[xX][0-9a-fA-F]{1,6};|[a-zA-Z][a-zA-Z0-9]*;)")
 _ESCAPED_OFTEN = re.compile("&(?:amp;)+")
 _PLAIN = re.compile("[!-%'-~]+(?: [!-%'-~]+)*")  # ASCII words with single spaces and no &: nothing to repair
@@ -59,11 +59,11 @@ class Normalizer:
     def steps(self) -> dict[str, Callable[[str], str]]:
         """The chosen steps by name, in order."""
         steps: dict[str, Callable[[str], str] | None] = {
-            "control_characters": partial(_INVISIBLE.sub, "") if self.control_characters else None,
+            "control_characters": partial(INVISIBLE.sub, "") if self.control_characters else None,
             "html_entities": _unescape if self.html_entities else None,
             "unicode": partial(_compose, self.unicode) if self.unicode != "none" else None,
             "quotes": _straight_quotes if self.quotes else None,
-            "dashes": partial(_DASHES.sub, "-") if self.dashes else None,
+            "dashes": partial(DASHES.sub, "-") if self.dashes else None,
             "blanks": lambda text: " ".join(text.split()),  # every run of Unicode white space becomes one space
         }
         return {name: step for name, step in steps.items() if step}
@@ -110,4 +110,4 @@ def _without_excess_marks(run: re.Match[str]) -> str:
 
 
 def _straight_quotes(text: str) -> str:
-    return _SINGLE_QUOTES.sub("'", _DOUBLE_QUOTES.sub('"', text))
+    return SINGLE_QUOTES.sub("'", DOUBLE_QUOTES.sub('"', text))

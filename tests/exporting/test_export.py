@@ -79,7 +79,7 @@ def test_a_failure_leaves_nothing_new(run: Path, cli: Cli, tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (("--to", "onxx"), "onxx: no such export format; known: ctranslate2, onnx, argos, hub; did you mean onnx?"),
+        (("--to", "onxx"), "known: ctranslate2, onnx, argos, hub, html; did you mean onnx?"),
         (("--quantization", "int4"), "--quantization: ctranslate2 has none, int8, float16, not int4"),
         (("--output", "file"), "file: is a file; give a folder as --output"),
         (("--output", "full"), "full: contains other files (no export.json); choose another --output"),
@@ -117,5 +117,5 @@ def test_a_model_of_another_family_is_told_what_keeps_it_and_what_to_do(
     lines = [line.removeprefix("nmt: error: ") for line in errors(refused.err)]
     keys = "model.encoder.kind", "model.decoder.kind", "decode.length_norm"
     assert [line.split(": ")[1] for line in lines[:-1]] == list(keys)
-    assert "a Transformer can be trained on this model's translations" in lines[-1]
+    assert "another model can be trained on this one's translations" in lines[-1]
     assert not (tmp_path / "out").exists()

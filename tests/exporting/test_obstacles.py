@@ -73,7 +73,7 @@ def test_a_model_that_fits_is_said_to(project: Project) -> None:
 
 def test_an_unknown_format_is_one_line(project: Project, cli: Cli) -> None:
     checked = cli("check", "--config", project.config, "--for", "ctranslate")
-    known = "known: ctranslate2, onnx, argos, hub; did you mean ctranslate2?"
+    known = "known: ctranslate2, onnx, argos, hub, html; did you mean ctranslate2?"
     assert (checked.code, checked.out) == (1, "")
     assert errors(checked.err) == [f"nmt: error: ctranslate: no such export format; {known}"]
 

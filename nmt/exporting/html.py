@@ -1,0 +1,131 @@
+"""A page that contains a model and translates with it as one types, in any browser, without a network."""
+
+import base64
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.config import Config
+from nmt.exporting.formats import Obstacle
+from nmt.inspection.explorer_data import name_of
+from nmt.inspection.explorer_page import System, make_page, page_data
+from nmt.layers.attention.catalog import describe_mechanism
+from nmt.models.storage import SavedModel
+from nmt.system.errors import CONTROL
+from nmt.system.files import write_text
+from nmt.text.languages import language_name
+from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, Normalizer
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import SubwordTokenizer, Tokenizer
+
+NAME = "html"
+PACKAGES = ()
+QUANTIZATIONS = ("int8",)
+SUFFIX = ".html"
+FOLDER = Path(__file__).parent
+FILES = ("translator.css", "network.js", "search.js", "pieces.js", "translator.js")
+"""Style and scripts, after those of the explorer's page."""
+SCORES = ("additive", "concat", "dot", "general", "scaled_dot", "none")
+SENTENCES = "The page ends a sentence at every full stop before a space, also at that of an abbreviation."
+
+
+def find_obstacles(config: Config) -> Iterator[Obstacle]:
+    """Find what the page's scripts do not compute: all but recurrent models, and some choices of these."""
+    model, decode, attention = config.model, config.decode, config.model.attention
+    for side, section in (("encoder", model.encoder), ("decoder", model.decoder)):
+        if section.kind != "recurrent":
+            yield Obstacle(f"model.{side}.kind", f"{section.kind} {side}s do not run in a page; put recurrent")
+        elif section.layer_norm == "cell":
+            yield Obstacle(f"model.{side}.layer_norm", "cell does not run in a page; put none or layers")
+    choices: dict[str, tuple[object, Sequence[object]]] = {
+        "model.attention.score": (attention.score, SCORES),
+        "model.attention.normalizer.name": (attention.normalizer.name, ["softmax"]),
+        "model.attention.past.name": (attention.past.name, ["none"]),
+        "text.tokenizer": (config.text.tokenizer, ["subword", "whitespace"]),
+        "decode.coverage_penalty": (decode.coverage_penalty, [0]),
+        "decode.no_repeat_ngram_size": (decode.no_repeat_ngram_size, [None]),
+        "decode.sampling.temperature": (decode.sampling.temperature, [None]),
+    }
+    for key, (value, possible) in choices.items():
+        if value not in possible:
+            names = ["null" if one is None else str(one) for one in possible]
+            yield Obstacle(key, f"{value} does not run in a page; put {' or '.join(names)}")
+
+
+def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
+    """Write the page; see `Format`."""
+    config, processor = model.config, model.load_processor()
+    src, tgt = config.data.languages
+    subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
+    system = System(name_of(model.path), *describe_mechanism(config.model), subwords, [])
+    weights, content = _pack(model)
+    data = {
+        **page_data([], [system]),
+        "languages": (src, tgt),
+        "model": config.model.model_dump(mode="json"),
+        "decode": config.decode.model_dump(mode="json"),
+        "text": _describe_text(processor),
+        "weights": weights,
+    }
+    languages = [(code, language_name(code)) for code in (src, tgt)]
+    title, files = " to ".join(name for _, name in languages), [FOLDER / name for name in FILES]
+    encoded = base64.b64encode(content).decode()
+    page = make_page(title, data, FOLDER / "translator.html", files, languages=languages, content=encoded)
+    write_text(path, page.html)
+    yield SENTENCES
+
+
+def _pack(model: SavedModel) -> tuple[dict[str, Any], bytes]:
+    """Names and shapes of all weights, and their bytes: of a matrix a scale for each row and int8, else float32."""
+    places: dict[Tensor, int] = {}  # of tied weights the same
+    names: dict[str, int] = {}
+    content: list[bytes] = []
+    for name, weight in model.model.state_dict(keep_vars=True).items():
+        names[name] = places.setdefault(weight, len(places))
+        if len(content) < len(places):
+            exact = weight.detach().float()
+            parts = quantize(exact) if exact.dim() > 1 and len(exact) > 1 else (exact,)
+            content.append(b"".join(part.numpy().tobytes() for part in parts))
+    return {"names": names, "shapes": [list(weight.shape) for weight in places]}, b"".join(content)
+
+
+def quantize(weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Round a matrix to int8 times a scale for each row: [N, K] -> [N] and [N, K]."""
+    scales = weights.abs().amax(dim=1) / 127
+    rounded = (weights / scales.clamp(min=torch.finfo(scales.dtype).tiny).unsqueeze(1)).round()
+    return scales, rounded.to(torch.int8)
+
+
+def _describe_text(processor: TextProcessor) -> dict[str, Any]:
+    """What `pieces.js` needs for text to become ids, and ids text."""
+    source, target = processor.tokenizers
+    joint = processor.src_vocabulary == processor.tgt_vocabulary
+    return {
+        "repairs": _describe_repairs(processor.normalizer),
+        "control": CONTROL.pattern,
+        "src": {"tokens": processor.src_vocabulary.tokens, "lowercase": source.lowercase, **_describe_pieces(source)},
+        "tgt": {"tokens": None if joint else processor.tgt_vocabulary.tokens, "subwords": target.kind == "subword"},
+    }
+
+
+def _describe_repairs(normalizer: Normalizer) -> dict[str, Any]:
+    quotes = ((DOUBLE_QUOTES.pattern, '"'), (SINGLE_QUOTES.pattern, "'")) if normalizer.quotes else ()
+    return {
+        "removed": [INVISIBLE.pattern] if normalizer.control_characters else [],
+        "unescape": normalizer.html_entities,
+        "unicode": None if normalizer.unicode == "none" else normalizer.unicode.upper(),
+        "replaced": [*quotes, *([(DASHES.pattern, "-")] if normalizer.dashes else [])],
+    }
+
+
+def _describe_pieces(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Pieces in order; the scores of BPE are their ranks, those of unigram pieces float32 numbers."""
+    if not isinstance(tokenizer, SubwordTokenizer):
+        return {"algorithm": None, "pieces": [], "scores": None}
+    algorithm, scores = tokenizer.algorithm, tokenizer.scores
+    floats = None if algorithm == "bpe" else [float(str(np.float32(score))) for score in scores.values()]
+    return {"algorithm": algorithm, "pieces": list(scores), "scores": floats}

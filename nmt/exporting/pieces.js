@@ -1,0 +1,104 @@
+"use strict";
+// From text to ids and back, as in nmt/text: repairs, SentencePiece's BPE and unigram pieces, or words between spaces.
+
+const WORD_BEGINNING = "\u2581";
+// What str.split() of Python takes for white space.
+const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/u;
+const MARKS = /((?:\p{M}|[\uff9e\uff9f]){30})(?:\p{M}|[\uff9e\uff9f])+/gu;
+
+/** An entity by what browsers show for it. */
+function readEntity(entity) {
+  const element = document.createElement("textarea");
+  element.innerHTML = entity;
+  return element.value;
+}
+
+/** Repair a sentence: the steps of nmt/text/normalization.py, until nothing changes. */
+function repair(text, { removed, unescape, unicode, replaced }) {
+  for (let before = null; text !== before;) {
+    before = text;
+    for (const pattern of removed) text = text.replace(new RegExp(pattern, "gu"), "");
+    if (unescape) text = text.replace(/&(?:amp;)+/g, "&amp;").replace(/&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]*);/g, readEntity);
+    if (unicode) text = text.replace(MARKS, "$1").normalize(unicode);
+    for (const [pattern, by] of replaced) text = text.replace(new RegExp(pattern, "gu"), by);
+    text = text.split(BLANKS).filter(Boolean).join(" ");
+  }
+  return text;
+}
+
+/** Byte pair encoding (Sennrich et al., 2016): the neighbours whose piece was learnt first are merged first. */
+const mergePairs = (scores) => (symbols) => {
+  for (;;) {
+    let best = -Infinity, place = -1;
+    for (let n = 0; n + 1 < symbols.length; n++) {
+      const score = scores.get(symbols[n] + symbols[n + 1]);
+      if (score > best) [best, place] = [score, n];
+    }
+    if (place < 0) return symbols;
+    symbols.splice(place, 2, symbols[place] + symbols[place + 1]);
+  }
+};
+
+/** The most probable segmentation into unigram pieces (Kudo, 2018). Sums are rounded as there. */
+function findBestPath(scores) {
+  const longest = Math.max(...[...scores.keys()].map((piece) => [...piece].length));
+  const unknown = Math.fround(Math.min(...scores.values()) - 10);
+  return (symbols) => {
+    const ends = [{ total: 0, begin: 0 }], found = [];
+    symbols.forEach((symbol, begin) => {
+      let piece = "";
+      for (let end = begin + 1; end <= Math.min(symbols.length, begin + longest); end++) {
+        piece += symbols[end - 1];
+        const score = scores.get(piece) ?? (end === begin + 1 ? unknown : undefined);
+        if (score === undefined) continue;
+        const total = Math.fround(ends[begin].total + score);
+        if (!ends[end] || total > ends[end].total) ends[end] = { total, begin };
+      }
+    });
+    for (let end = symbols.length; end > 0; end = ends[end].begin) found.unshift(symbols.slice(ends[end].begin, end).join(""));
+    return found;
+  };
+}
+
+const ALGORITHMS = { bpe: mergePairs, unigram: findBestPath };
+
+/** Both sides of a language pair.
+ *
+ * `settings` has the repairs, the tokens of both vocabularies, and of the source the kind of tokenizer and its pieces.
+ */
+class TextProcessor {
+  constructor(settings) {
+    this.settings = settings;
+    this.ids = new Map(settings.src.tokens.map((token, id) => [token, id]).filter(([, id]) => id > EOS));
+    const { algorithm, pieces, scores } = settings.src;
+    this.scores = new Map(pieces.map((piece, rank) => [piece, scores ? Math.fround(scores[rank]) : -rank]));
+    this.segment = algorithm && ALGORITHMS[algorithm](this.scores);
+  }
+
+  /** Tokens of a source. */
+  tokenize(text) {
+    let line = repair(text, this.settings.repairs);
+    if (this.settings.src.lowercase) line = line.toLowerCase();
+    if (!this.segment) return line.split(BLANKS).filter(Boolean);
+    const symbols = [...`${WORD_BEGINNING}${line.replace(/ /g, WORD_BEGINNING)}`.replace(/\u2581+$/, "")];
+    const tokens = [];
+    let unknown = false;
+    for (const piece of this.segment(symbols)) {
+      // Unknown pieces in a row are one.
+      if (unknown && !this.scores.has(piece)) tokens.push(tokens.pop() + piece); else tokens.push(piece);
+      unknown = !this.scores.has(piece);
+    }
+    return tokens;
+  }
+
+  /** Ids of tokens. */
+  encode(tokens) {
+    return tokens.map((token) => this.ids.get(token) ?? UNK);
+  }
+
+  /** Tokens as text. */
+  join(tokens) {
+    const text = this.settings.tgt.subwords ? tokens.join("").replaceAll(WORD_BEGINNING, " ") : tokens.join(" ");
+    return text.replace(new RegExp(this.settings.control, "gu"), "").split(BLANKS).filter(Boolean).join(" ");
+  }
+}

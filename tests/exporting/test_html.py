@@ -1,0 +1,342 @@
+"""A page that contains a model translates as `nmt` does with the same rounded weights."""
+
+import json
+import os
+import random
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from browser import Page as Browser
+from browser import browsing, needs_chromium
+from conftest import Cli, Project, errors, without_pictures
+
+import nmt
+from nmt.config import Config, load_config
+from nmt.exporting import html
+from nmt.exporting.formats import find_obstacles
+from nmt.models.build import build_model
+from nmt.models.seq2seq import Seq2Seq
+from nmt.models.storage import SavedModel
+from nmt.search.searcher import Searcher
+from nmt.text.normalization import Normalizer
+from nmt.text.processor import TextProcessor
+from nmt.text.tokenizers import SubwordTokenizer, WhitespaceTokenizer
+from nmt.text.vocabulary import EOS_ID, UNK_ID, Vocabulary
+
+FOLDER = Path(html.__file__).parent
+SAMPLE = Path(nmt.__file__).parents[1] / "data/sample"
+REAL = Path(os.environ.get("NMT_BENCH_DATA", "")) / "tatoeba-deu-eng-2018-05-13.zip"
+PICTURES = os.environ.get("NMT_TEST_PICTURES")
+"""A folder for screenshots, to look at."""
+SMALL = (
+    "model={embedding_size: 6, dropout: 0}",
+    "model.encoder={hidden_size: 5}",
+    "model.decoder={hidden_size: 10, initial_state: backward}",
+)
+BAHDANAU = ("model.decoder.order=bahdanau", "model.attention.score=additive")
+TWO = ("model.encoder.num_layers=2", "model.decoder.num_layers=2")
+VARIANTS = {
+    "luong": ["model.output_norm=3", "decode.length_norm=average"],
+    "bahdanau": [*BAHDANAU, *TWO, "model.encoder.cell=gru", "model.decoder.cell=gru", "decode.min_length=3"],
+    "maxout": [*BAHDANAU, *TWO, "model.decoder.readout=maxout", "model.decoder.context_to=all"],
+    "state": [*BAHDANAU, *TWO, "model.decoder={readout: state, attend_from: first, initial_state: zeros}"],
+    "linear": ["model.decoder={readout: linear, initial_state: final}", "model.attention.score=dot"],
+    "fed": [*TWO, "model.decoder={input_feeding: true, context_to: all, residual: true, layer_norm: layers}"],
+    "copied": [*TWO, "model.decoder={input_feeding: true, initial_state: copy}", "model.encoder.residual=true"],
+    "normalised": [*TWO, "model.encoder.layer_norm=layers", "model.attention.score=dot"],
+    "plain": ["model.encoder={cell: rnn, bidirectional: false}", "model.decoder={cell: rnn, initial_state: final}"],
+    "heads": ["model.attention={score: additive, heads: 2, head_size: 3, normalizer: {temperature: 0.5}}"],
+    "scaled": ["model.attention={score: scaled_dot, heads: 2}", "decode.length_penalty=0"],
+    "tied": ["model={tying: target, output_norm: 2}", "model.attention.window={name: hard}"],
+    "local_m": ["model.attention.window={name: local_m, radius: 1}", "decode.max_length_ratio=0.5"],
+    "local_p": ["model.attention.window={name: local_p, radius: 2}"],
+    "fixed": ["model.attention.score=none"],
+}
+RUN = """
+function run(ids, decode) {
+  const work = search(data.network, ids, decode);
+  let step = work.next();
+  while (!step.done) step = work.next();
+  const { nodes, ends } = step.value, steps = trace(nodes, ends[0]);
+  return {
+    ids: steps.map(({ word }) => word), score: nodes[ends[0]].score,
+    alignment: steps.map(({ alignment }) => Array.from(alignment)),
+  };
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browsing() as page:
+        yield page
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """A browser that has met no problem when the test is over."""
+    chromium.problems.clear()
+    yield chromium
+    assert chromium.problems == []
+
+
+def opened(browser: Browser, path: Path, place: str = "", width: int = 1200) -> Browser:
+    """The page after it has translated what it shows first."""
+    browser.open("about:blank", width)
+    browser.open(f"{path.as_uri()}{place}", width)
+    browser.wait_for("document.getElementById('result').getAttribute('aria-busy') === 'false'")
+    return browser
+
+
+def text_of(browser: Browser, name: str) -> str:
+    found: str = browser.evaluate(f"document.getElementById('{name}').textContent")
+    return found
+
+
+@torch.no_grad()
+def round_weights(model: Seq2Seq) -> Seq2Seq:
+    """Give a model the weights that the page has: int8 with a scale for each row."""
+    for weights in model.parameters():
+        if weights.dim() == 2 and len(weights) > 1:
+            scales = weights.abs().amax(dim=1, keepdim=True).clamp(min=1e-30) / 127
+            weights.copy_((weights / scales).round() * scales)
+    return model
+
+
+def make_model(folder: Path, processor: TextProcessor, *settings: str) -> SavedModel:
+    """A model of random weights that are rounded already."""
+    config = load_config(Config(), [*SMALL, *settings])
+    vocabularies = processor.src_vocabulary, processor.tgt_vocabulary
+    torch.manual_seed(5)
+    model = build_model(config.model, *map(len, vocabularies)).eval()
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.uniform_(-0.9, 0.9)
+        model.decoder.output.bias[EOS_ID] -= 2
+    (folder / "text").mkdir(parents=True)
+    processor.save(folder / "text")
+    return SavedModel(folder, config, round_weights(model), *vocabularies, {})
+
+
+def test_a_row_is_rounded_to_steps_of_its_largest_weight() -> None:
+    scales, rounded = html.quantize(torch.tensor([[1.27, -0.634, 0.006], [0.0, 0.0, 0.0], [-254.0, 2.9, 1.1]]))
+    assert scales.tolist() == pytest.approx([0.01, 0, 2])
+    assert rounded.tolist() == [[127, -63, 1], [0, 0, 0], [-127, 1, 1]]
+
+
+@needs_chromium
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_words_scores_and_attention_are_those_of_the_model(variant: str, browser: Browser, tmp_path: Path) -> None:
+    words = Vocabulary("abcdefgh")
+    processor = TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), words, Vocabulary("ABCDEFG"))
+    model = make_model(tmp_path / "model", processor, *VARIANTS[variant])
+    assert list(find_obstacles(model.config, "html")) == []
+    list(html.write(model, tmp_path / "page.html", "int8"))
+    page = opened(browser, tmp_path / "page.html")
+    page.evaluate(f"{RUN}; globalThis.run = run")
+    draw = random.Random(3)
+    sources = [draw.choices(range(1, 12), k=draw.randint(1, 9)) for _ in range(12)]
+    for beam_size in (1, 4):
+        options = model.config.decode.model_copy(update={"beam_size": beam_size})
+        expected = [ranked[0] for ranked in Searcher([model.model], options).search(sources, with_alignment=True)]
+        assert sum(map(len, (hypothesis.ids for hypothesis in expected))) >= 12
+        found = page.evaluate(
+            f"{json.dumps(sources)}.map((ids) => run(ids, {{...data.decode, beam_size: {beam_size}}}))"
+        )
+        for own, other in zip(expected, found, strict=True):
+            assert other["ids"] == [*own.ids, *[EOS_ID] * own.complete]
+            assert other["score"] == pytest.approx(own.score, abs=1e-4)
+            assert own.alignment is not None
+            weights = torch.tensor(other["alignment"], dtype=torch.float32).view(own.alignment.shape)
+            torch.testing.assert_close(weights, own.alignment, atol=1e-5, rtol=0)
+
+
+ODD = [
+    *(
+        "",
+        " ",
+        "\t \u00a0\u3000",
+        "\u200b\ufeff",
+        "x" * 300,
+        "ab " * 100,
+        "\u2581",
+        "\u2581\u2581 a \u2581",
+        "a\u2581b",
+    ),
+    *("Äpfel über Öl", "straße STRAẞE", "e\u0301a\u0308o\u0302", "e" + "\u0301" * 40 + "x", "ｆｕｌｌ　ｗｉｄｔｈ！"),
+    *("ﬁne ①②", "İstanbul ΟΔΟΣ", "日本語のテキスト。", "שלום עולם", "ﾊﾟﾋﾟ", "\U00010348𝒜", "😀👩\u200d👩\u200d👧🇩🇪"),
+    *("a\u0000b\u0007c\u001cd\u0085e\u2028f", "&amp;amp;lt;", "&lt;b&gt; &#65; &#x1F600; &#0; &#128; &nosuch;"),
+    *("&copy a&copy;b", "&#1114112; &#xD800;", "?a=1&section=2", "“quoted” ‘so’ „und“ «da»", "a–b—c‐d−e", "1,000.50 €"),
+    *("<s> </s> <unk> <pad>", "</script><script>", "\u202eabc\u202c"),
+]
+
+
+def make_processor(algorithm: str, lines: list[str], *, lowercase: bool, quotes: bool) -> TextProcessor:
+    """Pieces and vocabulary of every second line, so that others have unknown characters and pieces."""
+    tokenizer = SubwordTokenizer.learn(lines[::2], algorithm=algorithm, vocabulary_size=240, lowercase=lowercase)
+    counts = Counter(piece for tokens in tokenizer.tokenize(lines[::2]) for piece in tokens)
+    counts["☃☃"] = 3  # what is unknown to SentencePiece can have an id
+    vocabulary = Vocabulary.from_counts(counts, min_count=2)
+    normalizer = Normalizer(unicode="nfkc" if lowercase else "nfc", quotes=quotes, dashes=quotes)
+    return TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary, normalizer)
+
+
+def find_odd_lines(lines: list[str], number: int) -> list[str]:
+    """Odd strings, and parts of them and of lines put together."""
+    draw = random.Random(1)
+    parts = [*(text for text in ODD if text), *lines[:50], "☃☃☃", "&amp;", "\u0301", " "]
+    return [*ODD, *("".join(draw.choices([part[:9] for part in parts], k=4)) for _ in range(number))]
+
+
+@needs_chromium
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+@pytest.mark.parametrize("number", [1000, pytest.param(10000, marks=pytest.mark.soak)])
+def test_ids_are_those_of_the_text_processor(algorithm: str, number: int, browser: Browser, tmp_path: Path) -> None:
+    if REAL.exists():
+        texts = zipfile.ZipFile(REAL).read("deu.txt").decode().splitlines()
+    else:
+        texts = (SAMPLE / "deu.txt").read_text(encoding="utf-8").splitlines()
+    lines = [side for text in texts for side in text.split("\t")[:2]]
+    lines = lines[:: max(1, len(lines) // number)][:number]
+    odd = algorithm == "unigram"
+    processor = make_processor(algorithm, lines, lowercase=odd, quotes=odd)
+    lines += find_odd_lines(lines, 300)
+    model = make_model(tmp_path / "model", processor)
+    list(html.write(model, tmp_path / "page.html", "int8"))
+    page = opened(browser, tmp_path / "page.html")
+    page.evaluate("globalThis.text = new TextProcessor(data.text)")
+    found = page.evaluate(f"{json.dumps(lines)}.map((line) => text.encode(text.tokenize(line)))")
+    expected = [processor.src_vocabulary.encode(tokens) for tokens in processor.tokenize_source(lines)]
+    wrong = [(line, ids) for line, ids, own in zip(lines, found, expected, strict=True) if ids != own]
+    assert wrong == []
+    assert sum(UNK_ID in ids for ids in expected) > 100
+    texts = [processor.tgt_tokenizer.detokenize(tokens) for tokens in processor.tokenize_source(lines[:300])]
+    joined = page.evaluate(f"{json.dumps(lines[:300])}.map((line) => text.join(text.tokenize(line)))")
+    assert joined == [" ".join(text.split()) for text in texts]
+
+
+@pytest.fixture(scope="module")
+def translator_page(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the model that reads sequences backwards."""
+    return nmt.export(project.run, to="html", output=tmp_path_factory.mktemp("page") / "page.html")
+
+
+def test_the_page_is_one_small_file_that_loads_nothing(project: Project, translator_page: Path) -> None:
+    text = translator_page.read_text(encoding="utf-8")
+    policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert policy[0].startswith("default-src &#39;none&#39;; script-src &#39;sha256-")
+    assert "connect-src" not in policy[0]
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert max(map(len, scripts)) <= 30_000
+    assert sum(map(len, scripts)) <= 90_000
+    weights = sum(parameter.numel() for parameter in nmt.load(project.run).model.parameters())
+    assert len(text) < 1.4 * weights + 400_000
+
+
+@needs_chromium
+def test_what_is_typed_is_translated(project: Project, translator_page: Path, browser: Browser) -> None:
+    translator = nmt.load(project.run)
+    round_weights(translator.model)
+    page = opened(browser, translator_page)
+    for text in ("a b c", "h g f e d", "c c <b> c"):
+        page.evaluate("document.getElementById('text').select()")
+        page.type(text)
+        expected = translator.translate(text, with_alignment=True)
+        page.wait_for(f"document.getElementById('result').textContent === {json.dumps(expected.text)}")
+        page.wait_for(f"document.getElementById('source').textContent === {json.dumps(text)}")
+        shown = page.evaluate("[...document.querySelectorAll('#lines [data-step] text')].map((e) => e.textContent)")
+        assert shown == [*("<unk>" if token in text else token for token in expected.tokens), "⟨eos⟩"]
+        assert expected.alignment is not None
+        weights = page.evaluate(
+            "[...document.querySelectorAll('#step tbody td:nth-child(2)')].map((e) => +e.textContent)"
+        )
+        assert weights == pytest.approx(expected.alignment[0, 0].tolist(), abs=3e-3)
+        assert page.evaluate("decodeURIComponent(location.hash)").replace("+", " ") == f"#q={text}"
+
+
+@needs_chromium
+def test_the_address_names_a_text_of_several_sentences(translator_page: Path, browser: Browser) -> None:
+    page = opened(browser, translator_page, "#q=a%20b.%20C%20d!%20e%0Af")
+    names = page.evaluate("[...document.getElementById('item').options].map((option) => option.textContent)")
+    assert names == ["a b.", "C d! e", "f"]
+    page.evaluate("location.hash = '#q=a%20b'")
+    page.wait_for("document.getElementById('result').textContent === 'B A'")
+
+
+@needs_chromium
+def test_what_cannot_be_drawn_is_translated_all_the_same(translator_page: Path, browser: Browser) -> None:
+    page = opened(browser, translator_page, f"#q={'a%20' * 120}")
+    assert "not drawn" in text_of(page, "asked")
+    assert len(text_of(page, "result")) > 10
+    assert page.evaluate("document.querySelector('main').hidden")
+
+
+@needs_chromium
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1400, "dark")])
+def test_it_is_legible(width: int, scheme: str, translator_page: Path, browser: Browser) -> None:
+    browser.prefer(scheme)
+    page = opened(browser, translator_page, "#q=a%20b%20c%20d&o=map.tree.numbers", width)
+    shown = page.read_legibility()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert [one for one in shown if one["size"] < 11 or one["cut"] or (one["contrast"] or 21) < 4.5] == []
+    if PICTURES:
+        page.save_picture(Path(PICTURES) / f"translator-{width}-{scheme}.png")
+    browser.prefer("light")
+
+
+@needs_chromium
+@pytest.mark.soak
+def test_a_trained_model_translates_the_same(browser: Browser, tmp_path: Path) -> None:
+    with without_pictures():
+        nmt.preprocess("sample", output=tmp_path / "data")
+        nmt.train("sample", data=tmp_path / "data", output=tmp_path / "run", overrides=["train.epochs=3"])
+    page = opened(browser, nmt.export(tmp_path / "run", to="html", output=tmp_path / "page.html"))
+    page.evaluate(f"{RUN}; globalThis.run = run; globalThis.text = new TextProcessor(data.text)")
+    lines = [line.split("\t")[0] for line in (SAMPLE / "deu.txt").read_text(encoding="utf-8").splitlines()[::12]]
+    translator = nmt.load(tmp_path / "run", split_sentences=False)
+    round_weights(translator.model)
+    found = page.evaluate(f"{json.dumps(lines)}.map((line) => run(text.encode(text.tokenize(line)), data.decode).ids)")
+    words = translator.processor.tgt_vocabulary
+    same = [
+        words.encode(translation.tokens) == [word for word in ids if word != EOS_ID]
+        for translation, ids in zip(translator.translate(lines), found, strict=True)
+    ]
+    assert len(same) == 500
+    assert sum(same) >= 0.99 * len(same)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "put"),
+    [
+        (["model.encoder.kind=self_attention", "model.decoder.initial_state=zeros"], "model.encoder.kind", "recurrent"),
+        (["model.decoder={kind: transformer}"], "model.decoder.kind", "recurrent"),
+        (["model.encoder.layer_norm=cell"], "model.encoder.layer_norm", "none or layers"),
+        (["model.attention={score: location, options: {max_length: 9}}"], "model.attention.score", "additive"),
+        (["model.attention={score: additive, past: {name: coverage}}"], "model.attention.past.name", "none"),
+        (["text.tokenizer=spacy"], "text.tokenizer", "subword or whitespace"),
+        (["decode.coverage_penalty=0.1"], "decode.coverage_penalty", "0"),
+        (["decode.no_repeat_ngram_size=3"], "decode.no_repeat_ngram_size", "null"),
+        (["decode.sampling.temperature=0.7"], "decode.sampling.temperature", "null"),
+    ],
+)
+def test_what_a_page_cannot_compute_is_named(settings: list[str], key: str, put: str) -> None:
+    ((found, text),) = find_obstacles(load_config(Config(), settings), "html")
+    assert found == key
+    assert f"put {put}" in text
+
+
+def test_the_command_writes_a_file_and_says_what_is_missing(project: Project, cli: Cli, tmp_path: Path) -> None:
+    arguments = "export", "--model", project.run, "--to", "html", "--output"
+    written = cli(*arguments, tmp_path / "page.html")
+    assert (written.code, written.out) == (0, "")
+    assert "also at that of an abbreviation" in written.err
+    assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")] == ["page.html"]
+    refused = cli(*arguments, tmp_path / "page")
+    assert refused.code == 1
+    assert "give a file that ends in .html" in errors(refused.err)[0]
