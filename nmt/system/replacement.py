@@ -115,10 +115,13 @@ def clean_up(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked_file(path: Path, content: str, timeout: float = 0) -> Iterator[bool]:
-    """Yield whether this process holds a lock file, which has some content and is deleted afterwards.
+def _locked_file(path: Path, content: str, timeout: float = 0) -> Iterator[str]:
+    """Hold a lock file with some content, which is deleted afterwards.
 
     In a folder that cannot be written nobody holds it.
+
+    Yields:
+        Nothing if this process holds it, otherwise the content that the one which holds it wrote.
     """
     lock = FileLock(path)
     with contextlib.suppress(OSError, Timeout):
@@ -126,8 +129,13 @@ def _locked_file(path: Path, content: str, timeout: float = 0) -> Iterator[bool]
         lock.acquire(timeout=timeout)
         with contextlib.suppress(OSError):  # the content only helps people
             path.write_text(content, encoding="utf-8")
+    other = ""
+    if not lock.is_locked:
+        other = "of another user"
+        with contextlib.suppress(OSError):
+            other = path.read_text(encoding="utf-8", errors="replace") or other
     try:
-        yield lock.is_locked
+        yield other
     finally:
         if lock.is_locked:
             with contextlib.suppress(OSError):
@@ -155,10 +163,9 @@ def locked(directory: Path, timeout: float = 0) -> Iterator[None]:
     try:
         with naming(directory, path):
             path.touch()
-        with _locked_file(path, str(os.getpid()), timeout) as ours:
-            if not ours:
-                process = f" (process {_content(path)})" if _content(path) else ""
-                raise DataError(f"{directory}: in use by another command{process}; wait for it to end")
+        with _locked_file(path, f"process {os.getpid()}", timeout) as other:
+            if other:
+                raise DataError(f"{directory}: in use by another command ({other}); wait for it to end")
             for left in path.parent.glob(f"{glob.escape(hidden_path(directory, 'partial').name)}-[0-9]*"):
                 if left.is_dir():
                     shutil.rmtree(left)
@@ -175,8 +182,8 @@ def is_locked(directory: Path) -> bool:
     path = hidden_path(directory, "lock")
     if not path.exists():
         return False
-    with _locked_file(path, "") as ours:
-        return not ours
+    with _locked_file(path, "") as other:
+        return bool(other)
 
 
 @contextlib.contextmanager
@@ -193,7 +200,8 @@ def reading(directory: Path, reader: Path) -> Iterator[None]:
         DataError: The folder is being written.
     """
     list(_readers(directory))  # deletes the lock files of killed readers
-    with _locked_file(hidden_path(directory, f"reader-{os.getpid()}"), str(reader), timeout=1):
+    content = f"the run {reader} (process {os.getpid()})"
+    with _locked_file(hidden_path(directory, f"reader-{os.getpid()}"), content, timeout=1):
         if is_locked(directory):
             raise DataError(f"{directory}: is being written by another command; wait for it to end")
         yield
@@ -205,25 +213,14 @@ def check_not_in_use(directory: Path) -> None:
     Raises:
         DataError: A process is reading it.
     """
-    for path in _readers(directory):
-        run, process = _content(path) or "of another user", path.name.rpartition("-")[2]
-        raise DataError(
-            f"{directory}: in use by the run {run} (process {process}); wait for it to end, or choose another --output"
-        )
+    for reader in _readers(directory):
+        raise DataError(f"{directory}: in use by {reader}; wait for it to end, or choose another --output")
 
 
-def _readers(directory: Path) -> Iterator[Path]:
-    """Yield the lock files of a folder's readers; those of dead processes are deleted."""
+def _readers(directory: Path) -> Iterator[str]:
+    """Yield the readers of a folder; the lock files of dead ones are deleted."""
     marker = hidden_path(directory, "reader-")
     for path in sorted(marker.parent.glob(f"{glob.escape(marker.name)}*")):
-        with _locked_file(path, "") as ours:
-            if not ours:
-                yield path
-
-
-def _content(lock: Path) -> str:
-    """What the process that holds a lock wrote into its file; empty if it cannot be read."""
-    try:
-        return lock.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
+        with _locked_file(path, "") as reader:
+            if reader:
+                yield reader
