@@ -10,7 +10,7 @@ from nmt.evaluation.loss import evaluating, mean_loss, perplexity
 from nmt.evaluation.metrics import QUICK_METRICS, ScoringRules, score_corpus
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import CheckpointError
-from nmt.translation.alignment import Alignment, align
+from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 
 
@@ -26,8 +26,8 @@ class Validator:
         watch: Number of sentences, evenly spaced, whose attention is stored.
         sample: Source, translation and first reference of one sentence of the last validation.
         signatures: sacreBLEU's signatures of the scores.
-        attention: Attention of the last validation on the watched sentences, while the model read their first
-            references.
+        attention: The first references of the watched sentences as the model of the last validation read them, with
+            their alignments.
     """
 
     pairs: EncodedPairs
@@ -37,7 +37,7 @@ class Validator:
     watch: int = 0
     sample: tuple[str, str, str] | None = None
     signatures: dict[str, str] = field(default_factory=dict)
-    attention: list[Alignment] = field(default_factory=list)
+    attention: list[Translation] = field(default_factory=list)
 
     @property
     def is_unseen(self) -> bool:
@@ -60,14 +60,16 @@ class Validator:
         return result
 
     def _score_text(self, translator: Translator) -> dict[str, float]:
+        watched = self.watched
         try:
             translations = translator.translate([example.src for example in self.examples])
+            references = [one.references[0] for one in watched]
+            self.attention = translator.score([one.src for one in watched], references, with_alignment=True)
         except CheckpointError:  # the model has diverged: without probabilities it translates nothing
             return dict.fromkeys(QUICK_METRICS, 0.0)
         scores = score_corpus(self.examples, [translation.text for translation in translations], self.rules)
         self.signatures = {key: score.signature for key, score in scores.items()}
-        middle, watched = len(self.examples) // 2, self.watched
+        middle = len(self.examples) // 2
         example = self.examples[middle]
         self.sample = (example.src, translations[middle].text, example.references[0])
-        self.attention = align(translator, [one.src for one in watched], [one.references[0] for one in watched])
         return {key: score.value for key, score in scores.items()}

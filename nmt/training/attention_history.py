@@ -11,8 +11,8 @@ from nmt.corpus.splitting import Example
 from nmt.system.encoding import as_bytes
 from nmt.system.errors import DataError
 from nmt.system.files import read_json, write_json
-from nmt.translation.alignment import Alignment
 from nmt.translation.sharpness import step_statistics
+from nmt.translation.translation import Translation
 
 WATCHED = "attention.json"
 FORMAT_VERSION = 1
@@ -20,28 +20,29 @@ MAX_SIZE = 1 << 28
 """Maximum size of the file in bytes: 100 sentences and several heads make 100 kB or more per validation."""
 
 
-def add_attention(run: Path, update: int, examples: Sequence[Example], alignments: Sequence[Alignment]) -> None:
+def add_attention(run: Path, update: int, examples: Sequence[Example], references: Sequence[Translation]) -> None:
     """Add a validation to `attention.json` of a run; those of later updates, before the run was resumed, are dropped.
 
     Args:
         run: The run directory.
         update: Update of the validation.
         examples: The sentences.
-        alignments: Attention while the model read the first reference of each.
+        references: The first reference of each as the model read it, with its alignment.
     """
     sentences = [
-        {"source": example.src, "reference": example.references[0], "src": shown.src_tokens, "tgt": shown.tgt_tokens}
-        for example, shown in zip(examples, alignments, strict=True)
+        {"source": example.src, "reference": example.references[0], "src": read.src_tokens, "tgt": read.tokens}
+        for example, read in zip(examples, references, strict=True)
     ]
     earlier = []
     with contextlib.suppress(DataError):  # a damaged file is begun again, as it should not end a run
         history = read_attention(run)
         if history["sentences"] == sentences:  # otherwise the run was resumed with others
             earlier = [validation for validation in history["validations"] if validation["update"] < update]
+    alignments = [read.alignment for read in references if read.alignment is not None]
     now = {
         "update": update,
-        "weights": [as_bytes(alignment.weights) for alignment in alignments],
-        "entropy": [round(float(step_statistics(alignment.weights).entropy.mean()), 4) for alignment in alignments],
+        "weights": [as_bytes(weights) for weights in alignments],
+        "entropy": [round(float(step_statistics(weights).entropy.mean()), 4) for weights in alignments],
     }
     history = {"format_version": FORMAT_VERSION, "sentences": sentences, "validations": [*earlier, now]}
     write_json(run / WATCHED, history)

@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.drawing.heatmap import EOS_LABEL, make_heatmap
+import numpy as np
+
+from nmt.drawing.heatmap import make_heatmap
 from nmt.system.errors import ConfigError
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-    from nmt.translation.alignment import Alignment
+    from nmt.translation.translation import Translation
 
 FOLDER = "tensorboard"
 
@@ -66,14 +68,13 @@ class Board:
             lines = (f"    {name}: {' '.join(text.split())}" for name, text in texts.items())
             self._writer.add_text("sample", "\n".join(lines), update)
 
-    def add_attention(self, update: int, alignments: Sequence[Alignment]) -> None:
+    def add_attention(self, update: int, translations: Sequence[Translation]) -> None:
         """Write a heat map of each watched sentence, averaged over heads."""
         if self._writer is None:
             return
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            for number, alignment in enumerate(alignments, 1):
-                weights = alignment.weights.mean(dim=1).double().numpy()
-                tgt_tokens = [*alignment.tgt_tokens, EOS_LABEL][: len(weights)]
-                figure = make_heatmap(weights, [*alignment.src_tokens, EOS_LABEL], tgt_tokens)
+            for number, translation in enumerate(translations, 1):
+                weights, columns, rows = translation.weights
+                figure = make_heatmap(np.array(weights), columns, rows)
                 self._writer.add_figure(f"attention/{number}", figure, update)

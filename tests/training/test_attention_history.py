@@ -19,7 +19,7 @@ from nmt.corpus.dataset import read_examples
 from nmt.corpus.splitting import Example
 from nmt.evaluation.input_text import evenly_spaced
 from nmt.training.attention_history import add_attention, read_attention
-from nmt.translation.alignment import Alignment
+from nmt.translation.translation import Translation
 
 
 def read(run: Path) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def test_a_resumed_run_stores_the_same(watched: Path, random_project: Project, r
 
 def test_other_sentences_and_damage_begin_a_new_file(watched: Path, tmp_path: Path) -> None:
     history = read(watched)
-    alignment = Alignment("a", "b", ["a"], ["b"], torch.full((2, 1, 2), 0.5))
+    alignment = Translation("b", ["b"], ["a"], alignment=torch.full((2, 1, 2), 0.5))
     for before in (json.dumps(history), "{"):
         (tmp_path / "attention.json").write_text(before, encoding="utf-8")
         add_attention(tmp_path, 1000, [Example("a", ("b",))], [alignment])
@@ -79,7 +79,7 @@ def test_other_sentences_and_damage_begin_a_new_file(watched: Path, tmp_path: Pa
 def test_the_history_of_many_long_sentences_is_kept(tmp_path: Path) -> None:
     tokens = ["a"] * 60
     text = " ".join(tokens)
-    alignment = Alignment(text, text, tokens, tokens, torch.full((61, 1, 61), 1 / 61))
+    alignment = Translation(text, tokens, tokens, alignment=torch.full((61, 1, 61), 1 / 61))
     for update in (1, 2, 3):
         add_attention(tmp_path, update, [Example(text, (text,))] * 100, [alignment] * 100)
     assert (tmp_path / "attention.json").stat().st_size > 1 << 20
