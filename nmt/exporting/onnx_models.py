@@ -60,12 +60,17 @@ def build_graphs(model: Seq2Seq, config: Config) -> tuple[Graph, Graph]:
 
 def _log_probs(layer: OutputLayer, readout: Value) -> Value:
     """See `Seq2SeqStepper.step`."""
+    rows = readout.graph.op("Identity", layer.weight)[0]  # the embedding's own if it is tied
     if isinstance(layer.stretch, FixedNorm):
-        readout = readout / readout.op("ReduceL2", [1]).op("Max", SHORTEST) * layer.stretch.norm
+        readout, rows = _unit(readout) * layer.stretch.norm, _unit(rows)
     impossible = torch.zeros(layer.out_features)
     impossible[[PAD_ID, BOS_ID]] = -torch.inf
-    logits = readout.op("Gemm", layer.rows(), layer.bias, transB=1)  # the embedding's own weight if it is tied
-    return logits.op("LogSoftmax", axis=-1) + impossible
+    return readout.op("Gemm", rows, layer.bias, transB=1).op("LogSoftmax", axis=-1) + impossible
+
+
+def _unit(vectors: Value) -> Value:
+    """See `nmt.layers.output.unit`; what is made of constants is computed when a graph is loaded."""
+    return vectors / vectors.op("ReduceL2", [1]).op("Max", SHORTEST)
 
 
 def encode_recurrent(encoder: RecurrentEncoder, src: Value, lengths: Value, mask: Value) -> EncodedSource:

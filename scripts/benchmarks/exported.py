@@ -1,15 +1,13 @@
-"""Whether other programs translate with an exported model as `nmt` does: words, scores, BLEU, size and speed."""
+"""Whether other programs translate with an exported model as `nmt` does: words, BLEU, size and speed."""
 
 import argparse
 import json
-import math
 import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
 
 import torch
 from tqdm import tqdm
@@ -19,29 +17,26 @@ from benchmarks.arguments import Commands, add_parser, positive
 from benchmarks.tables import markdown
 from nmt.evaluation.input_text import read_split
 from nmt.evaluation.metrics import ScoringRules, score_corpus
-from nmt.exporting import ctranslate2
+from nmt.exporting.formats import find_format
 from nmt.models.run_records import find_model
-from nmt.models.storage import load_model
+from nmt.models.storage import SavedModel, load_model
 from nmt.system.device import use_fast_products
 
-BEAMS = (1, 5)
 BATCH = 64
 PATIENCE = 2
 """Ended hypotheses, in beams, at which CTranslate2 stops; with its default of 1 it may miss better ones."""
-
-
-class Found(NamedTuple):
-    """A translation and its score, the mean log-probability of a token."""
-
-    text: str
-    score: float
+LONGEST = 100
+"""Tokens of a translation per token of its source; CTranslate2 has no such limit."""
+WEIGHTS = (".safetensors", ".bin", ".onnx")
+"""Endings of the files that count as the size of a model."""
+Translate = Callable[[Sequence[str]], list[str]]
 
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
     about = "the translations of an exported model beside those of nmt"
     parser = add_parser(commands, compare_exported, "exported", about, "runs/benchmark/exported", rounds=3, threads=1)
-    parser.add_argument("--model", type=Path, required=True, help="a run whose model CTranslate2 can hold")
+    parser.add_argument("--model", type=Path, required=True, help="a run; formats that cannot hold it are left out")
     parser.add_argument("--data", type=Path, required=True, help="its data directory")
     parser.add_argument("--argos", metavar="PYTHON", help="a Python environment with argostranslate, to time it too")
     parser.add_argument("--sentences", type=positive, default=1000, help="of the test split, from its beginning")
@@ -51,29 +46,26 @@ def compare_exported(arguments: argparse.Namespace) -> None:
     """Translate the same sentences by every system in interleaved rounds, and print a table."""
     torch.set_num_threads(arguments.threads)
     use_fast_products()
-    source = find_model(arguments.model)
+    saved = load_model(find_model(arguments.model))
     examples = read_split(arguments.data, "test")[: arguments.sentences]
     lines = [example.src for example in examples]
-    size = sum(path.stat().st_size for path in source.glob("*.safetensors"))
-    systems: dict[tuple[str, str, int], Callable[[Sequence[str]], list[Found]]] = {}
-    sizes = {"nmt": size}
-    for quantization in (quantizations := ctranslate2.QUANTIZATIONS[:2]):
-        folder = arguments.output / quantization
-        nmt.export(arguments.model, to="ctranslate2", output=folder, quantization=quantization, overwrite=True)
-        sizes[quantization] = (folder / "model.bin").stat().st_size
-    for beam in BEAMS:
-        for precision in ("float32", "bfloat16"):
-            systems["nmt", precision, beam] = own(arguments.model, precision, beam)
-        for quantization in quantizations:
-            systems["CTranslate2", quantization, beam] = other(
-                arguments.output / quantization, source, beam, arguments.threads
-            )
+    systems = {("nmt", precision, beam): own(saved, precision, beam) for precision, beam in OWN}
+    sizes = dict.fromkeys((key[:2] for key in systems), size(saved.path))
+    for name, beams in OTHERS.items():
+        if any(find_format(name).find_obstacles(saved.config)):
+            continue
+        for quantization in find_format(name).QUANTIZATIONS[:2]:
+            folder = arguments.output / name / quantization
+            nmt.export(saved.path, to=name, output=folder, quantization=quantization, overwrite=True)
+            sizes[name, quantization] = size(folder)
+            for beam, make in beams.items():
+                systems[name, quantization, beam] = make(folder, saved, beam, arguments.threads)
     if arguments.argos:
         package = arguments.output / "model.argosmodel"
-        nmt.export(arguments.model, to="argos", output=package, overwrite=True)
-        sizes["argos"] = package.stat().st_size
-        for beam in BEAMS:
-            systems["Argos", "int8", beam] = argos(arguments.argos, package, source, beam, arguments.threads)
+        nmt.export(saved.path, to="argos", output=package, overwrite=True)
+        sizes["argos", "int8"] = package.stat().st_size
+        for beam in (1, 5):
+            systems["argos", "int8", beam] = by_argos(arguments.argos, package, saved, beam, arguments.threads)
     seconds: dict[tuple[str, str, int], list[float]] = {key: [] for key in systems}
     found = {key: translate(lines[:BATCH]) for key, translate in systems.items()}
     for _ in tqdm(range(arguments.rounds), desc="translating", unit=" rounds", disable=None):
@@ -83,35 +75,40 @@ def compare_exported(arguments: argparse.Namespace) -> None:
             seconds[key].append(time.perf_counter() - begin)
     rows = []
     for (system, precision, beam), translations in found.items():
-        expected = found["nmt", "float32", beam]
-        unlike = [pair for pair in zip(expected, translations, strict=True) if pair[0].text != pair[1].text]
-        gap = max((ours.score - theirs.score for ours, theirs in unlike), default=0.0)
-        scores = score_corpus(examples, [each.text for each in translations], ScoringRules())
-        size = sizes[precision if system == "CTranslate2" else system.casefold()]
+        same = sum(map(str.__eq__, found["nmt", "float32", beam], translations))
+        bleu = score_corpus(examples, translations, ScoringRules())["bleu"].value
         speed = len(lines) / median(seconds[system, precision, beam])
-        same = f"{len(lines) - len(unlike)} of {len(lines)}"
-        cells = system, precision, str(beam), same, f"{gap:.5f}", f"{scores['bleu'].value:.2f}"
-        rows.append([*cells, f"{size / 1e6:.1f}", f"{speed:,.0f}"])
-    header = "system", "weights", "beam", "same as nmt", "largest loss of score", "BLEU", "MB", "sentences/s"
-    print(markdown(header, rows))
+        cells = system, precision, str(beam), f"{same} of {len(lines)}", f"{bleu:.2f}"
+        rows.append([*cells, f"{sizes[system, precision] / 1e6:.1f}", f"{speed:,.0f}"])
+    print(markdown(("system", "weights", "beam", "same as nmt", "BLEU", "MB", "sentences/s"), rows))
 
 
-def own(model: Path, precision: str, beam: int) -> Callable[[Sequence[str]], list[Found]]:
+def size(folder: Path) -> int:
+    """Bytes of the weights in a folder."""
+    return sum(path.stat().st_size for path in folder.iterdir() if path.suffix in WEIGHTS)
+
+
+def own(model: SavedModel, precision: str, beam: int) -> Translate:
     """Translate whole lines, as `nmt evaluate` does, but with translations of any length."""
-    options: dict[str, Any] = {"beam_size": beam, "batch_size": BATCH, "precision": precision}
-    translator = nmt.load(model, split_sentences=False, overrides={"decode.max_length_ratio": 100}, **options)
-    return lambda lines: [Found(each.text, each.score) for each in translator.translate(lines)]
+    translator = nmt.load(
+        model.path,
+        split_sentences=False,
+        overrides={"decode.max_length_ratio": LONGEST},
+        beam_size=beam,
+        batch_size=BATCH,
+        precision=precision,
+    )
+    return lambda lines: [translation.text for translation in translator.translate(lines)]
 
 
-def other(folder: Path, source: Path, beam: int, threads: int) -> Callable[[Sequence[str]], list[Found]]:
-    """Translate by CTranslate2, with text cleaned as the model's processor does, and its search settings."""
+def by_ctranslate2(folder: Path, model: SavedModel, beam: int, threads: int) -> Translate:
+    """Translate with text cleaned as the model's processor does, and its search settings."""
     from ctranslate2 import Translator
 
-    saved = load_model(source)
-    processor, decode = saved.load_processor(), saved.config.decode
+    processor, decode = model.load_processor(), model.config.decode
     runtime = Translator(str(folder), intra_threads=threads, inter_threads=1)
 
-    def translate(lines: Sequence[str]) -> list[Found]:
+    def translate(lines: Sequence[str]) -> list[str]:
         results = runtime.translate_batch(
             processor.tokenize_source(lines),
             beam_size=beam,
@@ -120,18 +117,26 @@ def other(folder: Path, source: Path, beam: int, threads: int) -> Callable[[Sequ
             max_batch_size=BATCH,
             max_decoding_length=decode.max_length,
             min_decoding_length=decode.min_length,
-            return_scores=True,
         )
-        return [Found(processor.tgt_tokenizer.detokenize(each.hypotheses[0]), each.scores[0]) for each in results]
+        return [processor.tgt_tokenizer.detokenize(result.hypotheses[0]) for result in results]
 
     return translate
 
 
-def argos(python: str, package: Path, source: Path, beam: int, threads: int) -> Callable[[Sequence[str]], list[Found]]:
-    """Translate line after line by Argos Translate, which installs the package beside it; there are no scores."""
+def by_onnx(folder: Path, model: SavedModel, beam: int, threads: int) -> Translate:
+    """Translate with the program of the folder, with text cleaned as the model's processor does; of any length too."""
+    from nmt.exporting.onnx_runner import Translator
+
+    runtime, clean = Translator(folder, threads), model.load_processor().normalizer
+    runtime.settings["max_length_ratio"] = LONGEST
+    return lambda lines: runtime.translate([clean(line) for line in lines])
+
+
+def by_argos(python: str, package: Path, model: SavedModel, beam: int, threads: int) -> Translate:
+    """Translate line after line by Argos Translate, which installs the package beside it."""
     homes = {f"XDG_{name}_HOME": str(package.parent / "argos") for name in ("DATA", "CONFIG", "CACHE")}
     settings = homes | {"ARGOS_BEAM_SIZE": str(beam), "ARGOS_INTRA_THREADS": str(threads), "ARGOS_INTER_THREADS": "1"}
-    script, languages = Path(__file__).with_name("argos_lines.py"), load_model(source).config.data.languages
+    script, languages = Path(__file__).with_name("argos_lines.py"), model.config.data.languages
     process = subprocess.Popen(
         [python, script, package, *languages],
         stdin=subprocess.PIPE,
@@ -143,8 +148,13 @@ def argos(python: str, package: Path, source: Path, beam: int, threads: int) -> 
     assert requests
     assert answers
 
-    def translate(lines: Sequence[str]) -> list[Found]:
+    def translate(lines: Sequence[str]) -> list[str]:
         print(json.dumps(lines), file=requests, flush=True)
-        return [Found(text, math.nan) for text in json.loads(answers.readline())]
+        return list(json.loads(answers.readline()))
 
     return translate
+
+
+OWN = [(precision, beam) for beam in (1, 5) for precision in ("float32", "bfloat16")]
+OTHERS = {"ctranslate2": dict.fromkeys((1, 5), by_ctranslate2), "onnx": {1: by_onnx}}
+"""What translates with a model in another format, by the sizes of its beam."""
