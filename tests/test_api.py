@@ -99,14 +99,6 @@ def test_evaluate_gives_what_the_command_writes(here: Project, cli: Cli) -> None
     assert (len(found.hypotheses), found.beam_size, found.seen.sentences) == (50, 3, 0)
 
 
-def test_files_are_evaluated(here: Project) -> None:
-    Path("src").write_text("a b\nc\n", "utf-8")
-    Path("ref").write_text("B A\nC\n", "utf-8")
-    found = nmt.evaluate(here.run, src="src", ref="ref", hypotheses_path="hypotheses")
-    assert found.hypotheses == Path("hypotheses").read_text("utf-8").splitlines() == ["B A", "C"]
-    assert nmt.evaluate(here.run, src=Path("src"), ref=["ref", Path("ref")]).bleu == found.bleu
-
-
 def test_a_run_has_its_outcome(here: Project) -> None:
     run = nmt.train(here.config, output="new", overrides={"train.max_updates": 20, "train.validation.every": 10})
     metadata = json.loads(Path("new/run.json").read_text("utf-8"))

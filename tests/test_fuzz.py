@@ -240,19 +240,3 @@ def test_any_config_is_accepted_or_refused(
             config = resolve_auto(config, {**choose_split(9), **choose_by_amount(9)})
             assert parse_config(dump_config(config), "dump.yaml") == config, (text, overrides)
     assert number / 100 < taken < number
-
-
-@pytest.mark.parametrize(
-    ("value", "kind"),
-    [
-        ('!!int ""', "int"),
-        ("!!float", "float"),
-        ("!!bool x", "bool"),
-        pytest.param("1" * 5000, "int", id="too many digits"),
-    ],
-)
-def test_a_value_that_does_not_match_its_tag_is_named(value: str, kind: str, tmp_path: Path) -> None:
-    (tmp_path / "fuzz.yaml").write_text(f"train:\n  epochs: {value}\n", encoding="utf-8")
-    with pytest.raises(ConfigError) as refused:
-        load_config(str(tmp_path / "fuzz.yaml"))
-    assert str(refused.value) == f"{tmp_path / 'fuzz.yaml'}:2: train.epochs: cannot be read as {kind}"

@@ -65,8 +65,8 @@ def test_a_score_s_own_integers_are_bounded(tmp_path: Path, option: str) -> None
     assert f"model.attention.options.{option}: should be at most " in line
 
 
-@pytest.mark.parametrize("value", ["1" * 31, "9" * 5000, "-" + "9" * 5000, "0x" + "f" * 5000, "0o" + "7" * 5000])
-def test_a_number_of_thousands_of_digits(tmp_path: Path, value: str) -> None:
+@pytest.mark.parametrize("value", ["1" * 31, "-" + "9" * 5000, "0x" + "f" * 5000, "0o" + "7" * 5000, '!!int ""'])
+def test_a_number_that_is_none_or_of_thousands_of_digits(tmp_path: Path, value: str) -> None:
     [line] = refused(tmp_path, f"train:\n  epochs: {value}\n")
     assert line == "mine.yaml:2: train.epochs: cannot be read as int"
 

@@ -202,12 +202,6 @@ def test_absent_splits_are_reported(absent: tuple[str, ...]) -> None:
     assert ("neither a valid nor a test split" in text) is (len(absent) == 2)
 
 
-def test_the_report_of_a_clean_corpus() -> None:
-    text = text_of(changed(cleaning={"read": 9, "kept": 9, "changed": {}, "dropped": {}}, too_many_tokens=0))
-    assert "9 pairs were read and 9 kept.\n\n  No pair was repaired or dropped." in text
-    assert "dropped:" not in text
-
-
 def test_a_corpus_of_an_odd_name_is_reported_in_one_line() -> None:
     first, *_ = data_report.summarise(parse_report(changed(corpus="a\x1b[2J\n.tsv: two columns")))
     assert first == "a\\x1b[2J\\n.tsv: two columns: 1,234 lines, 7 malformed"

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import processes
 import pytest
-import tqdm
 from test_faults import file_size_limit
 
 from nmt.corpus import download
@@ -229,23 +227,6 @@ def test_an_unusable_url(tmp_path: Path, url: str, reason: str) -> None:
     assert str(caught.value).startswith(f"{url}: {reason}")
     assert str(caught.value).endswith("give the file with --source PATH")
     assert names(tmp_path / "raw") == []
-
-
-def test_a_progress_bar_counts_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bars: list[tuple[float, float | None]] = []
-
-    class Watched(tqdm.tqdm):
-        def __init__(self, **options: Any) -> None:
-            super().__init__(**{**options, "disable": False, "file": io.StringIO()})
-
-        def close(self) -> None:
-            bars.append((self.n, self.total))
-            super().close()
-
-    monkeypatch.setattr(tqdm, "tqdm", Watched)
-    with serving() as server:
-        resolve_sources([server.url], tmp_path)
-    assert bars[0] == (SIZE, SIZE)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

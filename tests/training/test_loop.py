@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nmt.config import Config, TextSection
 from nmt.corpus.batching import Batch, make_batch
-from nmt.corpus.dataset import EncodedPairs, Ids, Sequences
+from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.evaluation.loss import evaluating, mean_loss
 from nmt.evaluation.metrics import ScoringRules
 from nmt.evaluation.validator import Validator
@@ -208,28 +208,6 @@ def test_events_come_in_order() -> None:
     assert events[-1] == Stopped(10, 2, "all 10 updates are done")
     assert (state.update, state.epoch, state.best, state.best_update, state.waited) == (10, 2, 1.0, 10, 0)
     assert state.seconds > 0
-
-
-def test_every_token_is_trained_on_once_per_epoch() -> None:
-    pairs = random_pairs(20)
-    tokens = sum(len(pairs.tgt[index]) + 1 for index in range(20))
-    for batch in ({"size": 3}, {"size": 30, "unit": "tokens"}, {"size": 3, "accumulate": 4}):
-        _, state = run(make_config(epochs=2, batch=batch), pairs)
-        assert state.tokens == 2 * tokens
-
-
-def test_noise_is_asked_for_each_pair_once_per_epoch_and_its_tokens_are_counted() -> None:
-    asked: list[tuple[int, int]] = []
-
-    def double(src: Ids, tgt: Ids, epoch: int, index: int) -> tuple[Ids, Ids, Ids]:
-        asked.append((epoch, index))
-        return src, np.tile(tgt, 2), np.tile(tgt, 2)
-
-    config, pairs = make_config(epochs=2, batch={"size": 3, "accumulate": 2}), random_pairs(10)
-    state = start(make_model(config), pairs, config.train)
-    list(training_events(state, pairs, config, double))
-    assert sorted(asked) == [(epoch, index) for epoch in (1, 2) for index in range(10)]
-    assert state.progress.tokens == 2 * sum(2 * len(pairs.tgt[index]) + 1 for index in range(10))
 
 
 def test_accumulated_batches_are_one_update() -> None:
