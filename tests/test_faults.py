@@ -7,7 +7,6 @@ import functools
 import json
 import os
 import resource
-import shutil
 import signal
 import stat
 import subprocess
@@ -261,33 +260,6 @@ def test_translating_utf16_with_its_mark_is_refused(here: Project, refusal: Refu
     line = refusal("translate", "--input", "in.txt", "--output", "out.txt")
     assert line.startswith("in.txt: is UTF-16, not UTF-8")
     assert not Path("out.txt").exists()
-
-
-def test_names_with_spaces_and_umlauts_in_the_c_locale(here: Project) -> None:
-    place = Path("Ärger mit Wörtern")
-    place.mkdir()
-    for name in ("config", "corpus"):
-        source = here.config if name == "config" else here.config.with_name("corpus.tsv")
-        shutil.copy(source, place / f"{name} ü.yaml")
-    Path("in ß.txt").write_text("a b c\n", encoding="utf-8")
-    shutil.move(here.run, place / "Lauf ö")
-    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-
-    def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
-        command = [*COMMAND, *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, check=False)
-
-    config, corpus, data, output = (place / name for name in ("config ü.yaml", "corpus ü.yaml", "Daten ä", "out ü.txt"))
-    done = run("preprocess", "--config", config, "--source", corpus, "--output", data)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1] == f"data directory: {data}"
-    model = place / "Lauf ö"
-    done = run("translate", "--model", model, "--input", "in ß.txt", "--output", output)
-    assert done.stderr.startswith("1 line in ")
-    assert output.read_text(encoding="utf-8") == "C B A\n"
-    assert errors(run("train", "--config", place / "fehlt ü.yaml").stderr)[0].count(str(place / "fehlt ü.yaml")) == 1
-    assert call("train", "--config", config, "--data", data, "--output", place / "neu ö", *SHORT) == 0
-    assert call("evaluate", "--model", place / "neu ö", "--json", place / "ö.json") == 0
 
 
 def take_terminal() -> None:

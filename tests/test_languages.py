@@ -2,13 +2,10 @@
 
 import json
 import random
-import zipfile
 from pathlib import Path
 
 import pytest
 from conftest import Cli
-
-import nmt
 
 ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 ONES += " seventeen eighteen nineteen"
@@ -95,38 +92,3 @@ def test_a_script_without_spaces(cli: Cli, reverse: bool, text: str, tokenize: s
     assert translation
     assert translation.isascii() == reverse
     assert " " in translation if reverse else " " not in translation
-
-
-def test_english_to_japanese_by_the_shipped_config(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A packed file as the config's source has it: verbs last, no spaces, and one segmentation for each side."""
-    monkeypatch.chdir(tmp_path)
-    things, people = (
-        {"cats": "猫を{}匹", "books": "本を{}冊"},
-        {"He has": "彼は", "I have": "私は", "They have": "彼らは"},
-    )
-    pairs = {
-        f"{who} {english(number)} {what}.": f"{wer}{was.format(chinese(number))}持っている。"
-        for number in range(2, 100)
-        for who, wer in people.items()
-        for what, was in things.items()
-    }
-    with zipfile.ZipFile("jpn-eng.zip", "w") as packed:
-        packed.writestr("_about.txt", "What is packed here.\n")
-        packed.writestr("jpn.txt", "".join(f"{en}\t{ja}\tCC BY 2.0\n" for en, ja in pairs.items()))
-    small = {"model.embedding_size": 16, "model.encoder.hidden_size": 16, "model.decoder.hidden_size": 16}
-    small |= {"text.subword.vocabulary_size": 40, "train.max_updates": 3, "data.source": "jpn-eng.zip"}
-    settings = [part for key, value in small.items() for part in ("--set", f"{key}={value}")]
-    config = ["--config", "tatoeba_japanese", *settings]
-    test = ["--model", "runs/tatoeba_japanese", "--json", "scores.json", "--no-short-inputs"]
-    for command in (["preprocess", *config], ["train", *config], ["evaluate", *test]):
-        outcome = cli(*command)
-        assert outcome.code == 0, outcome.err
-    assert "tok:char" in json.loads(Path("scores.json").read_text(encoding="utf-8"))["scores"]["bleu"]["signature"]
-    processor = nmt.load("runs/tatoeba_japanese").processor
-    texts = list(pairs.values())
-    pieces = processor.tokenize_target(texts)
-    assert any(len(piece) > 1 for tokens in pieces for piece in tokens)
-    assert [processor.tokenizers[1].detokenize(tokens) for tokens in pieces] == texts
-    tgt, src = (set(vocabulary.tokens) for vocabulary in (processor.tgt_vocabulary, processor.src_vocabulary))
-    assert "持" in "".join(tgt - src)
-    assert "持" not in "".join(src)

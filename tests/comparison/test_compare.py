@@ -279,18 +279,6 @@ def test_data_that_does_not_fit_is_refused_before_training(
     assert not (data / "inner").exists()
 
 
-@pytest.mark.soak
-def test_data_is_found_through_links(random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("deep/a/b").mkdir(parents=True)
-    Path("link").symlink_to("deep/a/b")
-    shutil.copytree(random_project.data, "mydata")
-    result = nmt.compare(
-        config=random_project.config, data="mydata", output="link/out", overrides={"train.max_updates": 2}
-    )
-    assert not result.failed
-
-
 def test_cells_share_data_whose_settings_follow_its_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:

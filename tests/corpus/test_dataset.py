@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nmt.config import Config, dump_config
 from nmt.corpus.dataset import EncodedPairs, Sequences, open_data, read_examples, write_examples, write_sequences
 from nmt.corpus.splitting import Example
-from nmt.system.errors import ConfigError, DataError
+from nmt.system.errors import DataError
 from nmt.system.files import write_json
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
@@ -142,27 +142,3 @@ def test_vocabularies_are_read_once(directory: Path) -> None:
     for path in (directory / "text").glob("*.vocabulary.json"):
         path.unlink()
     assert data.load_processor().tgt_vocabulary == Vocabulary(["x", "y"])
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        *(
-            ("data.json", content, f"data format {found}, this version reads 1; preprocess again")
-            for content, found in (
-                (b'{"format_version": 2}', "2"),
-                (b'{"format_version": 0}', "0"),
-                (b'{"format_version": "1"}', "'1'"),
-                *((content, "None") for content in (b"{}", b"[]", b"3")),
-            )
-        ),
-        *(("data.json", content, r"data\.json: not valid JSON") for content in (b"", b"{")),
-        *((name, None, name) for name in ("config.yaml", "text/src.vocabulary.json", "train.src.ids.npy")),
-        *(("config.yaml", content, "config.yaml") for content in (b"train: {epochs: 0}\n", b"train: [\n", b"\xff\n")),
-        ("valid.tgt.offsets.npy", None, "valid.tgt.offsets.npy"),
-    ],
-)
-def test_what_is_missing_or_damaged_is_named(directory: Path, name: str, content: bytes | None, message: str) -> None:
-    (directory / name).unlink() if content is None else (directory / name).write_bytes(content)
-    with pytest.raises((ConfigError, DataError), match=message):
-        open_data(directory)

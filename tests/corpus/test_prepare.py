@@ -11,7 +11,6 @@ from nmt.config import Config, Overrides, load_config, read_config
 from nmt.corpus.augmentation import FORMS
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, compute_checksums, open_data, read_examples, read_marker
 from nmt.corpus.identity import identities, load_seen
-from nmt.corpus.licence import with_sources
 from nmt.corpus.prepare import write_data
 from nmt.evaluation.training_text import read_training_pairs
 from nmt.system.errors import ConfigError, DataError
@@ -514,13 +513,6 @@ def test_words_learn_their_spacing_from_the_training_text() -> None:
         assert isinstance(tokenizer, WordTokenizer)
         assert tokenizer.language == language
         assert [tokenizer.detokenize(tokens) for tokens in tokenizer.tokenize(sentences)] == list(sentences)
-
-
-@pytest.mark.parametrize("number", [*range(8)])
-def test_sources_can_be_replaced(number: int) -> None:
-    sources = [f"file{index}" for index in range(number)]
-    replaced = with_sources(BASE, sources)
-    assert (replaced.data.source, replaced.text) == (tuple(sources), BASE.text)
 
 
 def augment(output: str, forms: dict[str, float]) -> dict[str, Any]:

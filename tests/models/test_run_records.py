@@ -6,12 +6,11 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Cli, Outcome, Project, Terminal
+from conftest import Cli, Outcome, Project
 
 from nmt.models.run_records import find_model, list_runs, read_state
 from nmt.system.files import read_json, write_json
 from nmt.system.replacement import locked
-from nmt.system.terminal import write_table
 
 METADATA = {
     "state": "finished",
@@ -71,23 +70,6 @@ def test_runs_in_all_states(tmp_path: Path) -> None:
     ]
     assert found[-1] == ["damaged", "", "broken", *["-"] * 6]
     assert all(row[6].startswith(time.strftime("%Y-")) for row in found[:-1])
-
-
-def test_a_run_is_one_line_of_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The columns at the end are left out: of 80, a name of 14 leaves room for the time, one of 22 for the best."""
-    for name, last in (("tatoeba_small", "last change"), ("tatoeba_small_of_2026a", "training")):
-        folder = tmp_path / last
-        folder.mkdir()
-        write(folder, name, "finished", 0, updates=12_345, total_updates=12_345)
-        write(folder, "other", "stopped", 0, best=None)
-        monkeypatch.setenv("COLUMNS", "80")
-        screen = Terminal()
-        write_table(list_runs(folder), screen)
-        header, *lines = screen.getvalue().splitlines()
-        assert header.rstrip().endswith(last)
-        assert len(lines) == 2
-        assert max(map(len, [header, *lines])) <= 80
-        assert f"{name}    finished  12,345/12,345  bleu 26.71  1:02:03" in screen.getvalue()
 
 
 ENDLESS = b"""{"state": "finished", "updates": 3, "total_updates": 3, "epochs": 1, "best": null,

@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from browser import browsing, needs_chromium
 from real_server import golden, golden_config, serving
 
 import nmt
@@ -102,16 +101,3 @@ def test_the_page_for_people_names_every_route_and_field(client: httpx.Client, d
     assert "Code of the language of the text; auto detects it." in section
     assert "://" not in reply.text
     assert "unsafe" not in reply.headers["content-security-policy"]
-
-
-@pytest.mark.soak
-@needs_chromium
-@pytest.mark.parametrize("width", [1400, 360])
-def test_the_page_for_people_is_shown(client: httpx.Client, width: int) -> None:
-    with browsing() as page:
-        page.open(f"{client.base_url}/docs", width)
-        assert page.evaluate("getComputedStyle(document.querySelector('main')).fontFamily") == "system-ui, sans-serif"
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        page.evaluate("document.querySelector('a').click()")
-        page.wait_for("location.pathname === '/openapi.json'")
-        assert page.problems == []

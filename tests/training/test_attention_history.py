@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from browser import browsing, needs_chromium
 from conftest import Cli, Project
 from training_runs import record_of, stop, train, validations_of
 
@@ -116,26 +115,6 @@ def test_error_rates_over_the_validations(watched: Path, tmp_path: Path) -> None
             found = {(int(row.argmax()), j) for j, row in enumerate(weights) if row.any()}
             expected = 1 - 2 * len(found & links) / (len(found) + len(links))
             assert frame["aer"] == pytest.approx(expected, abs=1e-3)
-
-
-@needs_chromium
-def test_the_slider_shows_an_earlier_validation(watched: Path, tmp_path: Path) -> None:
-    nmt.explore(model=watched, training=True, output=tmp_path / "page.html")
-    history = read(watched)
-    with browsing() as page:
-        page.open((tmp_path / "page.html").as_uri(), 1200)
-        shown = "[...document.querySelectorAll('#step tbody td:nth-child(2)')].map((e) => Number(e.textContent))"
-        size = len(history["sentences"][0]["src"]) + 1
-        for place in (0, len(history["validations"]) - 1):
-            moved = f"(e) => {{ e.value = {place + 1}; e.dispatchEvent(new Event('input')); }}"
-            page.evaluate(f"({moved})(document.querySelector('#when'))")
-            stored = np.frombuffer(base64.b64decode(history["validations"][place]["weights"][0]), dtype=np.uint8)[:size]
-            assert page.evaluate(shown) == pytest.approx((stored / 255).tolist(), abs=6e-4)
-            assert "probability" not in page.evaluate("document.querySelector('#said').textContent")
-            assert page.evaluate("document.querySelector('#frame').textContent").startswith(
-                f"Update {history['validations'][place]['update']:,}, validation {place + 1} of "
-            )
-        assert page.problems == []
 
 
 def put(name: str, value: object) -> Callable[[dict[str, Any]], None]:

@@ -280,19 +280,6 @@ def test_another_number_of_processes_says_so_and_works(random_project: Project, 
         torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("skipped", [3, 50])
-def test_two_processes_that_learnt_nothing_report_it_once(
-    random_project: Project, tmp_path: Path, skipped: int
-) -> None:
-    settings = ["train.optimizer.learning_rate=1.0e+38", f"train.max_skipped={skipped}"]
-    err = torchrun(train_arguments(random_project, tmp_path / "run", *settings), code=1)
-    assert err.count("nmt: error: ") == 1
-    assert "/nmt/training/run.py" not in err
-    assert ("ended with 29 updates skipped" in err) == (skipped == 50)
-    assert record_of(tmp_path / "run")["state"] == "broken"
-
-
 @pytest.mark.parametrize(
     ("variables", "words"),
     [

@@ -2,15 +2,10 @@ import math
 
 import pytest
 import torch
-from pairs import batch_of
 from torch import Tensor
 
-from nmt.config import ModelSection, TeacherForcingSection, TrainSection
-from nmt.models.build import build_model
-from nmt.models.seq2seq import Seq2Seq
-from nmt.search.search import greedy_search
-from nmt.search.stepper import Seq2SeqStepper
-from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+from nmt.config import TeacherForcingSection, TrainSection
+from nmt.text.vocabulary import BOS_ID
 from nmt.training.schedules import LearningRateSchedule, draw_choices, forcing_ratio
 
 
@@ -163,41 +158,3 @@ def test_the_ratio_is_that_of_the_update() -> None:
     assert fed(config, 100, 11, update=0).all()
     assert float(fed(config, 1000, 11, update=5).float().mean()) == pytest.approx(0.5, abs=0.03)
     assert not fed(config, 100, 11, update=10).any()
-
-
-def random_model(order: str, input_feeding: bool) -> Seq2Seq:
-    """A float64 model that never prefers PAD or BOS, which no search may produce."""
-    decoder = {"hidden_size": 4, "order": order, "input_feeding": input_feeding}
-    layers = {"encoder": {"hidden_size": 2}, "decoder": decoder, "attention": {"score": "general"}}
-    config = ModelSection(embedding_size=3, dropout=0.0, **layers)
-    torch.manual_seed(3)
-    model = build_model(config, 9, 9).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-2, 2)
-        model.decoder.output.bias[[PAD_ID, BOS_ID]] = -100.0
-    return model.eval()
-
-
-@pytest.mark.parametrize(("order", "input_feeding"), [("bahdanau", False), ("luong", False), ("luong", True)])
-def test_without_forcing_the_model_reads_what_greedy_search_finds(order: str, input_feeding: bool) -> None:
-    model = random_model(order, input_feeding)
-    sources = [[4, 5, 6], [7], [8, 4, 4, 5], [6, 6], [5, 8, 7]]
-    targets = [[4, 4, 4, 4, 4, 4]] * 5
-    batch = batch_of(sources, targets)
-    choose = draw_choices(forcing(ratio=0.0), 0, batch.tgt_in)
-    with torch.no_grad():
-        logits = model.decoder.output(model.readouts(batch, choose)[0])
-    own = logits.view(5, 7, 9).argmax(dim=-1)
-    found = greedy_search(Seq2SeqStepper(model), batch.src, batch.src_lengths, max_length=7)
-    for row, hypothesis in enumerate(found):
-        ids = [*hypothesis.ids, EOS_ID][:7]
-        assert own[row, : len(ids)].tolist() == ids
-        log_probs = logits.view(5, 7, 9)[row, : len(ids)].log_softmax(dim=-1)
-        expected = float(log_probs[torch.arange(len(ids)), ids].sum())
-        assert hypothesis.log_prob == pytest.approx(expected, abs=1e-10)
-    assert len({tuple(hypothesis.ids) for hypothesis in found}) > 1
-    fed_back = torch.cat([torch.full((5, 1), BOS_ID), own[:, :-1]], dim=1)
-    with torch.no_grad():
-        forced = model.decoder.output(model.readouts(batch._replace(tgt_in=fed_back))[0])
-    torch.testing.assert_close(forced, logits, rtol=0, atol=1e-10)

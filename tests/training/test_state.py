@@ -114,19 +114,6 @@ def test_a_checkpoint_of_an_older_version_can_be_resumed() -> None:
     assert (validated.update, validated.improved) == (8, True)  # an unknown loss is worse than any
 
 
-def test_another_number_of_processes_is_reported() -> None:
-    config = make_config()
-    state = make_state(config)
-    until(state, config, 4)
-    taken = take(state)
-    taken.metadata["workers"] = 2  # type: ignore[index]
-    other = make_state(config, seed=5)
-    assert not restore(other, taken)
-    for found, expected in zip(other.model.parameters(), state.model.parameters(), strict=True):
-        assert torch.equal(found, expected)
-    assert other.progress == state.progress
-
-
 def layer(value: float) -> nn.Linear:
     module = nn.Linear(1, 1, bias=False)
     nn.init.constant_(module.weight, value)

@@ -87,31 +87,6 @@ def test_a_line_without_tokens_becomes_an_empty_line(line: str) -> None:
         assert (empty.text, empty.tokens, empty.src_tokens, empty.truncated) == ("", [], [], False)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "the \U0001f600 cat \U0001f469\u200d\U0001f469\u200d\U0001f467",
-        "the\u2028cat\u2029sat",
-        "a\x0bdog\x0cran\x1c\x1d\x1e\x85now",
-        "the cat\r\nsat\rthere",
-        "\ufeffthe\u200bcat \x00 \x07",
-        "cafe\u0301 \u0130stanbul \u05e9\u05dc\u05d5\u05dd",
-        "\ud800 lone surrogate",
-        "</s> <s> <pad> <unk>",
-    ],
-)
-@pytest.mark.parametrize("unknown", [False, True])
-def test_any_line_gives_a_single_line(line: str, unknown: bool) -> None:
-    model = random_model(bias={UNK_ID: 50.0} if unknown else None)  # only unknown words, so that the source is copied
-    found = translator(model).translate(["the cat", line, "a dog"])
-    assert len(found) == 3
-    text = found[1].text
-    assert len(text.splitlines()) <= 1
-    assert text == " ".join(text.split())
-    plain = translator(model).translate(["the cat", "a dog"])
-    assert [found[0].text, found[2].text] == [plain[0].text, plain[1].text]
-
-
 @pytest.mark.parametrize("beam_size", [1, 2])
 @pytest.mark.parametrize("number", [MAX_SOURCE_LENGTH - 1, MAX_SOURCE_LENGTH, MAX_SOURCE_LENGTH + 1, 5000])
 def test_a_long_line_is_truncated_and_marked(number: int, beam_size: int) -> None:
