@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from conftest import GOLDEN_MODEL, call, write_reversal_corpus
+from conftest import call, write_reversal_corpus
 from test_kills import run_killed
 
 from nmt.corpus.dataset import open_data
@@ -89,27 +89,3 @@ def test_a_killed_preprocess(prepared: Prepared, tmp_path: Path, place: str, num
     killed = run_killed(place, number, [*prepared["new"][0], "--output", str(output), *["--overwrite"] * earlier])
     assert killed or (place, number, earlier) not in FEW
     assert_one_is_whole(prepared, output, earlier)
-
-
-@pytest.mark.parametrize("earlier", [None, "an earlier translation\n"])
-@pytest.mark.parametrize(
-    ("place", "number"),
-    [
-        ("nmt.search.searcher.search", 1),
-        pytest.param("nmt.translation.input.decode_line", 70_001, marks=pytest.mark.soak),
-        pytest.param("os.replace", 9, marks=pytest.mark.soak),
-    ],
-)
-def test_a_killed_translation(tmp_path: Path, place: str, number: int, earlier: str | None) -> None:
-    given, output = tmp_path / "in.txt", tmp_path / "out.txt"
-    given.write_text("\n" * 70_000 + "Hello.\n", encoding="utf-8")  # more than is read, and written, at once
-    if earlier is not None:
-        output.write_text(earlier, encoding="utf-8")
-    command = ["translate", "--model", str(GOLDEN_MODEL), "--beam-size", "1", "-i", str(given), "-o", str(output)]
-    assert run_killed(place, number, command)
-    assert (tmp_path / ".out.txt.partial").stat().st_size > 8000  # it had begun to write
-    assert output.exists() == (earlier is not None)
-    assert earlier is None or output.read_text(encoding="utf-8") == earlier
-    assert call(*command) == 0
-    assert output.read_text(encoding="utf-8").count("\n") == 70_001
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]

@@ -10,10 +10,10 @@ import pytest
 from conftest import Refusal, Terminal
 
 from nmt.corpus import data_report
-from nmt.corpus.data_report import data_sections, escape_markdown, format_markdown, show_change, warn_of_unknown
+from nmt.corpus.data_report import data_sections, escape_markdown, show_change, warn_of_unknown
 from nmt.corpus.data_schema import parse_report
 from nmt.system.files import read_json
-from nmt.system.tables import ReportSection, Table
+from nmt.system.tables import Table
 from nmt.system.terminal import write_sections
 
 REPORT: dict[str, Any] = {
@@ -296,18 +296,6 @@ def test_markdown_shows_text_unchanged() -> None:
     # Markdown takes a backslash before punctuation away, HTML turns entities into characters.
     assert html.unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", escaped)) == text
     assert not re.search(r"(?<!\\)[|`*_\[\]~$]|[<>]|&(?!lt;|gt;|amp;)", escaped)
-
-
-def test_a_table_in_markdown(tmp_path: Path) -> None:
-    table = Table(("times", "text"), [("10", "a|b"), ("9", "c")], "rl", "Some")
-    sections = [ReportSection("Title", ["A *paragraph*.", table], "a.png")]
-    expected = [
-        "# Data report", "## Title", "A \\*paragraph\\*.", "Some:",
-        "| times | text |\n| --: | :-- |\n| 10 | a\\|b |\n| 9 | c |",
-    ]  # fmt: skip
-    assert format_markdown("Data report", sections, tmp_path) == "\n\n".join(expected) + "\n"
-    (tmp_path / "a.png").touch()
-    assert format_markdown("Data report", sections, tmp_path) == "\n\n".join([*expected, "![Title](a.png)"]) + "\n"
 
 
 def test_a_report_is_written_for_programs_and_for_people(tmp_path: Path) -> None:

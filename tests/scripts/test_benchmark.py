@@ -26,7 +26,7 @@ from benchmarks import (
 )
 from benchmarks.limit import PATHS, product_rate
 from benchmarks.measuring import Outcome, RunError, launch, run, steady
-from benchmarks.products import Product, Standard, forward_products, training_operations, weighted_rate
+from benchmarks.products import Product, Standard, training_operations, weighted_rate
 
 from nmt.config import load_config
 from nmt.corpus.dataset import open_data
@@ -205,24 +205,6 @@ def test_operations_of_a_transformer() -> None:
     model = Standard("transformer", 5, 10, 100, embedding=8, layers=2, heads=4, feed_forward=16)
     total = 0.5 * (encoder + memory) + decoder + attention + 2 * 8 * 100
     assert training_operations(model) == pytest.approx(3 * total)
-
-
-def test_shapes_of_products() -> None:
-    luong = {product.name: product.shape for product in forward_products(Standard("luong", 9, 10, 5000))}
-    assert luong["decoder, recurrence"] == (1, 64, 512, 2048)
-    assert luong["decoder, input"] == (1, 640, 256, 2048)
-    assert luong["encoder, recurrence"] == (1, 64, 256, 1024)
-    assert luong["scores"] == (64, 10, 512, 9)
-    assert luong["context"] == (64, 10, 9, 512)
-    bahdanau = {product.name: product.shape for product in forward_products(Standard("bahdanau", 9, 10, 5000))}
-    assert bahdanau["query"] == (1, 64, 512, 512)
-    assert bahdanau["scores"] == (1, 576, 512, 1)
-    assert bahdanau["context"] == (64, 1, 9, 512)
-    transformer = {product.name: product.shape for product in forward_products(Standard("transformer", 9, 10, 5000))}
-    assert transformer["encoder, queries, keys, values"] == (1, 576, 256, 768)
-    assert transformer["decoder, self-attention, scores"] == (256, 10, 64, 10)
-    assert transformer["attention, contexts"] == (256, 10, 9, 64)
-    assert transformer["decoder, feed-forward, outer"] == (1, 640, 1024, 256)
 
 
 def test_weighted_rate_is_all_work_over_all_time() -> None:

@@ -1,5 +1,4 @@
 import dataclasses
-import functools
 import itertools
 import math
 import re
@@ -7,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import processes
 import pytest
 import torch
 from conftest import Cli, Outcome, Project, errors
@@ -276,31 +274,6 @@ def test_memory_of_weights_gradients_and_optimiser(optimizer: str, copies: int) 
     size = copies * 4 * sum(parameter.numel() for parameter in model.parameters())
     assert describe_parameters(config, model, size).ok is None
     assert describe_parameters(config, model, size - 1).ok is False
-
-
-def check_with_little_memory(config: Path, data: Path) -> None:
-    """Print what `nmt check` finds when memory runs out while it makes updates."""
-    original = readiness.check_updates
-
-    def limited(*arguments: Any) -> Any:
-        processes.limit_memory(400)
-        return original(*arguments)
-
-    readiness.check_updates = limited
-    readiness.available_memory = lambda device: 2**60
-    readiness.check_initial_loss = readiness.check_overfitting = lambda *arguments: iter(())
-    options = ["train.batch.size=100000", "train.threads=1", "model.attention={score: additive, options: {size: 4096}}"]
-    for finding in readiness.check_readiness(load_config(str(config), options), data):
-        print(finding.ok, finding.name, finding.text, flush=True)
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
-def test_running_out_of_memory_is_reported(project: Project) -> None:
-    done = processes.run(program=functools.partial(check_with_little_memory, project.config, project.data))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-2] == (
-        "False longest batch out of memory; lower train.batch.size or the sizes under model"
-    )
 
 
 def test_pairs_of_median_length_with_distinct_sources() -> None:

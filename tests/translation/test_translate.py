@@ -1,8 +1,4 @@
 import io
-import itertools
-import os
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,15 +10,6 @@ from nmt.system.errors import DataError
 from nmt.system.limits import MAX_LINE
 from nmt.translation.input import stream_lines
 
-# `nmt` that says at its end how much memory it took, in KiB.
-MEASURED = """
-from nmt.cli import main
-from nmt.system.memory import peak_resident
-try:
-    main()
-finally:
-    print(peak_resident() // 1024)
-"""
 LONGEST = b"a " * (MAX_LINE // 2)
 
 
@@ -169,23 +156,6 @@ def test_no_more_of_a_line_is_held_than_is_read() -> None:
         tracemalloc.stop()
         assert list(map(len, lines)) == [MAX_LINE] * 2
     assert peaks[1] < peaks[0] + MAX_LINE
-
-
-@pytest.mark.soak
-def test_a_million_lines_take_the_memory_of_a_hundred_thousand(tmp_path: Path) -> None:
-    peaks = []
-    for number in (100_000, 1_000_000):
-        lines = itertools.islice(itertools.cycle(["a b", "Run!", "Tom.", "", "I see.", "Hello.", "Who?"]), number)
-        (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        command = [sys.executable, "-c", MEASURED, "translate", "--model", str(GOLDEN_MODEL), "--beam-size", "1"]
-        command += ["--batch-size", "512", "-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.txt")]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        with (tmp_path / "out.txt").open(encoding="utf-8") as translations:
-            assert sum(1 for _ in translations) == number
-        peaks.append(int(done.stdout) / 1024)
-    print(f"peak {peaks[0]:.1f} MiB after 100,000 lines, {peaks[1]:.1f} MiB after 1,000,000")
-    assert peaks[1] < peaks[0] + 20
 
 
 def test_an_input_that_cannot_be_read_is_named(project: Project, cli: Cli) -> None:
