@@ -1,9 +1,7 @@
 """The machine fails: full disks, folders that cannot be written, kills, two commands at once, odd bytes, terminals."""
 
 import contextlib
-import ctypes
 import fcntl
-import functools
 import json
 import os
 import resource
@@ -85,64 +83,6 @@ def test_a_full_disk_while_data_is_written(here: Project) -> None:
     assert line.startswith("nmt: error: data/prepared/reversal: ")
     assert line.endswith(("File too large", "is the disk full?"))
     assert tree() == before
-
-
-def test_a_metrics_log_that_cannot_grow_keeps_whole_lines(here: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    with file_size_limit(20_000):
-        assert call("train", "--config", here.config, "--output", "new", *LONG, "--set", "train.log_every=1") == 1
-    assert len(errors(capsys.readouterr().err)) == 1
-    lines = Path("new/metrics.jsonl").read_text().splitlines()
-    assert len(lines) > 10
-    assert all(json.loads(line)["kind"] == "train" for line in lines)
-    assert json.loads(Path("new/run.json").read_text())["state"] == "broken"
-    assert not list(Path().rglob(".*"))
-
-
-NEW_USER, NEW_MOUNTS = 0x10000000, 0x00020000  # of sched.h
-
-
-def on_small_disk(size: str, commands: list[str | list[str]]) -> None:
-    """Run shell scripts, and `nmt` with arguments, where `disk` is a file system of a given size; print exit codes."""
-    maps = {"setgroups": "deny", "uid_map": f"0 {os.geteuid()} 1", "gid_map": f"0 {os.getegid()} 1"}
-    assert ctypes.CDLL(None).unshare(NEW_USER | NEW_MOUNTS) == 0
-    for name, content in maps.items():
-        Path("/proc/self", name).write_text(content)
-    for command in [f"mkdir disk && mount -t tmpfs -o size={size} none disk", *commands]:
-        done = subprocess.run(command, shell=True).returncode if isinstance(command, str) else call(*command)
-        print(done, flush=True)
-
-
-def run_on_small_disk(size: str, *commands: str | list[str]) -> subprocess.CompletedProcess[str]:
-    """Run `on_small_disk` in a process of its own, which alone sees the disk."""
-    if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("only root can mount a file system here")
-    return processes.run(program=functools.partial(on_small_disk, size, list(commands)))
-
-
-def train_on_disk(config: Path, *options: str) -> list[str]:
-    return ["train", "--config", str(config), "--output", "disk/run", *options]
-
-
-MAKE_ROOM = "mount -o remount,size=50m disk"
-
-
-def test_a_disk_that_fills_up_while_a_run_trains(here: Project) -> None:
-    """What is there can go on, and the message says how: the same command again would be refused."""
-    train = train_on_disk(here.config, "--set", "train.checkpoint.every=1", "--set", "train.epochs=1")
-    done = run_on_small_disk("2m", train, MAKE_ROOM, [*train, "--resume"])
-    assert done.stdout.split() == ["0", "1", "0", "0"], done.stderr
-    (line,) = errors(done.stderr)
-    command = f"nmt train --config disk/run/config.yaml --data {here.data} --output disk/run --resume"
-    assert line.endswith(f": No space left on device; make room and resume with: {command}")
-
-
-def test_a_disk_that_is_full_before_the_first_checkpoint(here: Project) -> None:
-    """The command that the message names works once there is room."""
-    train = train_on_disk(here.config, "--set", "train.max_updates=2")
-    done = run_on_small_disk("200k", train, MAKE_ROOM, [*train, "--overwrite"])
-    assert done.stdout.split() == ["0", "1", "0", "0"], done.stderr
-    (line,) = errors(done.stderr)
-    assert line.endswith(": No space left on device; make room and run the command again with --overwrite")
 
 
 @pytest.mark.parametrize(("arguments", "unbuffered"), [(["--help"], ""), (["--help"], "1"), (["translate", "a b"], "")])

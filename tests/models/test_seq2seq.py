@@ -14,11 +14,8 @@ from nmt.config import (
     RecurrentDecoderSection,
     RecurrentEncoderSection,
 )
-from nmt.config.sections import Conflict
 from nmt.layers.attention.attention import ScoreAttention
 from nmt.layers.recurrent import NormalizedLayer
-from nmt.models import build
-from nmt.models.base import Encoder, EncoderOutput
 from nmt.models.build import build_model
 from nmt.text.vocabulary import PAD_ID
 
@@ -235,49 +232,3 @@ def test_a_parameter_of_a_score_keeps_its_initial_value() -> None:
     attention = build_model(config, 9, 9).decoder.cell.attention
     assert isinstance(attention, ScoreAttention)
     assert dict(attention.score.named_parameters())["log_sharpness"].tolist() == [0.0]
-
-
-class Summaryless(Encoder):
-    """Embeddings, without a final state."""
-
-    output_size = 3
-
-    def __init__(self, embedding: nn.Embedding) -> None:
-        super().__init__()
-        self.embedding = embedding
-
-    def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
-        return EncoderOutput(self.embedding(src), src != PAD_ID, lengths)
-
-
-class SummarylessSection(RecurrentEncoderSection):
-    """The section of an encoder without a final state."""
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return ("zeros",)
-
-
-def test_what_needs_a_state_that_the_encoder_lacks_is_refused() -> None:
-    def conflicts(score: str = "general", initial_state: str = "zeros") -> list[Conflict]:
-        decoder = RecurrentDecoderSection(hidden_size=4, initial_state=initial_state)
-        attention = AttentionSection(score=score)
-        return list(model_config(encoder=SummarylessSection(), decoder=decoder, attention=attention).conflicts())
-
-    ((keys, message),) = conflicts(score="none")
-    assert keys == ("attention.score",)
-    assert message == "none needs a final state, which recurrent encoders lack"
-    ((keys, message),) = conflicts(initial_state="final")
-    assert keys[0] == "decoder.initial_state"
-    assert message == "final needs a state that recurrent encoders lack; it can be zeros"
-    assert not conflicts()
-
-
-def test_a_decoder_works_with_an_encoder_without_a_final_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "_build_encoder", lambda config, embedding: Summaryless(embedding))
-    decoder = RecurrentDecoderSection(hidden_size=4, initial_state="zeros")
-    one = build_model(model_config(decoder=decoder, attention=AttentionSection(score="general")), 9, 9)
-    assert one.readouts(BATCH)[0].isfinite().all()
-    output, details = one.decoder.inspect(BATCH.tgt_in, one.encode(BATCH.src, BATCH.src_lengths))
-    assert len(one.decoder.heads) == output.alignments.size(2)
-    assert details.scores is not None

@@ -1,7 +1,9 @@
 """Runs that are stopped, fail or go wrong: what they say and what they leave."""
 
 import contextlib
+import errno
 import functools
+import itertools
 import math
 import os
 import pty
@@ -151,6 +153,27 @@ def test_a_second_interrupt_ends_it_at_once(random_project: Project, run: Path) 
     assert (record_of(run)["state"], checkpoints_of(run)) == ("broken", [6])
     train(random_project, run, "--resume")
     assert_same_run(run, random_project.run)
+
+
+@pytest.mark.parametrize(("number", "advice"), [(1, "run the command again with --overwrite"), (2, "resume with: ")])
+def test_a_disk_that_is_full_says_how_to_go_on(
+    random_project: Project, run: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+) -> None:
+    """Before the first checkpoint nothing can be resumed."""
+    calls = itertools.count(1)
+
+    def save(*arguments: Any) -> None:
+        if next(calls) == number:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save_file(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("nmt.training.checkpoint.save_file", save)
+        line = refusal(random_project, run, "train.validation.every=1000")
+    what, _, said = line.partition("; make room and ")
+    assert what.endswith("No space left on device")
+    assert said.startswith(advice)
+    train(random_project, run, "train.validation.every=1000", "--overwrite" if number == 1 else "--resume")
 
 
 def test_a_disk_that_is_full_when_a_checkpoint_is_written(random_project: Project, run: Path) -> None:
