@@ -235,16 +235,7 @@ def test_a_breakdown_of_two_systems(here: Project, cli: Cli) -> None:
     lines = outcome.out.splitlines()
     dashes = [[count or "–" for count in counts] for counts in (first, last)]
     rows = ["5-9\t–\t–\t–", "0-10\t{}\t{}".format(*dashes[0]), "90-100\t{}\t{}".format(*dashes[1])]
-    (difference,) = found["differences"]
-    better, _ = difference["gaps"]
-    assert better[0]["second"] == "A"
-    assert 0 < better[0]["gap"] < 100.001
-    ngram = difference["ngrams"][0][0]
-    assert ngram["first"] > ngram["second"]
-    rows += [
-        "\t".join(str(ngram[key]) for key in ("text", "first", "second", "wanted")),
-        f"BLEU\t+{better[0]['gap']:.1f}",
-    ]
+    rows.append(f"BLEU\t+{found['differences'][0]['gaps'][0][0]['gap']:.1f}")
     assert [row for row in rows if row not in lines] == []
     for title in ("F1 of words by their frequency", "BLEU by source length", "Sentences by their BLEU"):
         assert title in outcome.out

@@ -4,7 +4,6 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -68,26 +67,6 @@ def posts(records: Records) -> list[int]:
     """The statuses of requests for translations."""
     found = map(json.loads, records.lines)
     return [record["status"] for record in found if record["route"] == "/translate"]
-
-
-@pytest.mark.soak
-@needs_chromium
-@pytest.mark.parametrize("width", [1200, 320])
-def test_a_text_is_typed_and_translated(page: Page, width: int) -> None:
-    translator = golden()
-    text = "I am old.\nThe old woman reads averyveryverylongwordwithoutanyspacesthatiswiderthanatelephone.\n"
-    with serving() as client:
-        open_page(page, client, width)
-        assert page.evaluate("document.activeElement.id") == "text"
-        page.type(text)
-        page.press("Enter", 13, 2)
-        wait_for_status(page)
-        expected = "\n".join(translator.translate(line).text for line in text.split("\n"))
-        assert shown(page, "result") == expected
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        if PICTURES:
-            page.save_picture(Path(PICTURES) / f"page-{width}.png")
-        assert page.problems == []
 
 
 @needs_chromium

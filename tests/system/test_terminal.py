@@ -151,22 +151,3 @@ def test_a_line_of_a_log_says_how_long_a_run_will_take(
         "update 75 of 200 (38%), 1:02:03 elapsed, 0:00:50 left, loss 1.000",
         "update 125 of 200 (62%), 1:02:33 elapsed, 0:00:40 left, loss 1.000",
     ]
-
-
-def test_a_redirected_log_has_no_trace_of_a_bar(here: Project, tmp_path: Path) -> None:
-    Path("in.txt").write_text("a b c\n" * 200, encoding="utf-8")
-    for command in (
-        ["preprocess", "--config", here.config, "--output", "again"],
-        ["translate", "--input", "in.txt", "--output", "out.txt"],
-        ["evaluate", "--split", "valid"],
-        ["attention", "--split", "valid"],
-    ):
-        with (
-            Path("log").open("w", encoding="utf-8") as file,
-            processes.start(*command, stdout=file, stderr=file) as one,
-        ):
-            pass
-        text = Path("log").read_bytes().decode()
-        assert one.returncode == 0, text
-        assert text
-        assert not re.search(r"\r|\x1b|\d%\||/s\]", text), text
