@@ -9,8 +9,6 @@ import processes
 import pytest
 from conftest import Project, assert_same_run, call, train_arguments
 
-from nmt.models.storage import load_model
-
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
@@ -37,30 +35,6 @@ def test_three_kills(random_project: Project, tmp_path: Path) -> None:
     assert run_killed("nmt.models.storage.save_file", 1, resume)
     assert list(run.glob(".best.partial-*"))
     assert call(*resume) == 0
-    assert_same_run(run, random_project.run)
-
-
-@pytest.mark.parametrize(
-    ("function", "number", "former"),
-    [
-        pytest.param("nmt.models.storage.save_file", 2, "best", marks=pytest.mark.soak),
-        pytest.param("nmt.models.storage.write_json", 2, "best", marks=pytest.mark.soak),
-        pytest.param("os.rename", 2, "best", marks=pytest.mark.soak),
-        ("os.rename", 3, ".best.earlier"),  # the former one is out of the way, the new one not yet in its place
-        pytest.param("os.rename", 4, ".best.earlier", marks=pytest.mark.soak),  # before the former one is deleted
-    ],
-)
-def test_a_kill_while_a_better_model_is_saved_harms_neither(
-    random_project: Project, tmp_path: Path, function: str, number: int, former: str
-) -> None:
-    run = tmp_path / "run"
-    word = "best" if function == "os.rename" else ""
-    assert run_killed(function, number, train_arguments(random_project, run), word)
-    assert load_model(run / former).metadata["update"] == 7
-    if (function, number) == ("os.rename", 4):
-        assert load_model(run / "best").metadata["update"] == 14
-    assert list(run.glob(".best.*"))
-    assert call(*train_arguments(random_project, run, "--resume")) == 0
     assert_same_run(run, random_project.run)
 
 
