@@ -21,10 +21,11 @@ _looks_tokenized = re.compile(r"\w [.!?,;:](?= |$)").search
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Counts of visible faults.
+    """Counts of visible faults, and of what has none.
 
     Attributes:
         sentences: Number of translations.
+        exact: Translations equal to a reference, whatever their case.
         length_ratio: Words of the translations per word of the references, as BLEU counts them.
         unknown_tokens: Share of the tokens that the model predicted as unknown.
         repetitions: Translations that repeat a sequence of 1 to 4 words at once, where no reference does; a single word
@@ -35,6 +36,7 @@ class Diagnosis:
     """
 
     sentences: int
+    exact: int
     length_ratio: float
     unknown_tokens: float
     repetitions: int
@@ -44,8 +46,9 @@ class Diagnosis:
 
     def __str__(self) -> str:
         return (
-            f"length ratio {self.length_ratio:.3f}, unknown words {self.unknown_tokens:.2%}, "
-            f"with repetitions {self.repetitions:,}, copies of the source {self.copies:,}, empty {self.empty:,}"
+            f"equal to a reference {self.exact:,}, length ratio {self.length_ratio:.3f}, "
+            f"unknown words {self.unknown_tokens:.2%}, with repetitions {self.repetitions:,}, "
+            f"copies of the source {self.copies:,}, empty {self.empty:,}"
         )
 
 
@@ -61,14 +64,16 @@ def diagnose(
         rules: How text is scored.
     """
     rows = list(zip(examples, hypotheses, strict=True))
+    exact = [any(_is(text, reference) for reference in example.references) for example, text in rows]
     return Diagnosis(
         sentences=len(rows),
+        exact=sum(exact),
         length_ratio=length_ratio(examples, hypotheses, rules),
         unknown_tokens=unknown_tokens,
         repetitions=sum(repeats(text) and not any(map(repeats, example.references)) for example, text in rows),
         copies=sum(
-            bool(text) and _is(text, example.src) and not any(_is(text, reference) for reference in example.references)
-            for example, text in rows
+            bool(text) and _is(text, example.src) and not right
+            for (example, text), right in zip(rows, exact, strict=True)
         ),
         empty=sum(not text.strip() and bool(example.src.strip()) for example, text in rows),
         same=max(Counter(hypotheses).values(), default=0),

@@ -1,13 +1,17 @@
 """The package that Argos Translate and LibreTranslate install (https://github.com/argosopentech/argos-translate)."""
 
+import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
+
 from nmt.config import Config
 from nmt.exporting import ctranslate2
 from nmt.exporting.formats import Obstacle, describe_text
+from nmt.exporting.onnx_graph import BOOL, FLOAT, INT64, Graph, Port, Value
 from nmt.models.card import CARD
 from nmt.models.storage import SavedModel
 from nmt.system.files import write_json, write_text
@@ -15,13 +19,16 @@ from nmt.system.version import __version__
 from nmt.text.languages import language_name
 
 NAME = "argos"
-PACKAGES = ctranslate2.PACKAGES
+PACKAGES = (*ctranslate2.PACKAGES, "onnx")
 QUANTIZATIONS = ("int8", "float16", "none")
 SUFFIX = ".argosmodel"
 REMARKS = (
     "Argos searches with a beam of 4 and a length penalty of 0.2, whatever the config says.",
     "Argos writes a space for each _ in a translation.",
+    "Text is split into sentences by simple rules, which know abbreviations of one or two letters alone.",
 )
+CHARACTERS = " .!?\u2026"
+"""The characters that the rules look at: a space, a full stop, and other ends of sentences."""
 
 
 def find_obstacles(config: Config) -> Iterator[Obstacle]:
@@ -42,11 +49,7 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     """Write a zip archive with one folder in it; see `Format`."""
     source, target = model.config.data.languages
     code = f"translate-{source}_{target}"
-    splitter = (
-        f"Argos splits text into sentences by a model that it downloads at first use; for a machine without network"
-        f" put MiniSBD's {source}.onnx into the folder {code}/minisbd of the archive."
-    )
-    remarks = [*describe_text(model, "Argos"), *REMARKS, splitter]
+    remarks = [*describe_text(model, "Argos"), *REMARKS]
     metadata = {
         **{"package_version": __version__, "argos_version": "1.9.0", "type": "translate", "code": code, "links": []},
         **{"from_code": source, "from_name": language_name(source)},
@@ -58,6 +61,8 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
         (package / "model").mkdir(parents=True)
         ctranslate2.save(model, package / "model", quantization)
         (package / "sentencepiece.model").write_bytes((model.text / "src.subwords.model").read_bytes())
+        (package / "minisbd").mkdir()
+        write_splitter(package / "minisbd" / "rules.onnx")
         write_json(package / "metadata.json", metadata)
         limits = "\n".join(f"- {remark}" for remark in remarks)
         write_text(package / "README.md", (card.read_text(encoding="utf-8") if card.exists() else "") + f"\n{limits}\n")
@@ -65,3 +70,38 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
             for file in sorted(package.rglob("*")):
                 archive.write(file, file.relative_to(temporary))
     yield from remarks
+
+
+def write_splitter(path: Path) -> None:
+    """Write rules that end sentences as a model of MiniSBD 0.9, which Argos would else download at first use.
+
+    A sentence ends at a mark before a space and a capital, unless the mark is the full stop of a capital alone or of a
+    capital and one more letter: `J. Smith`, `Dr. Smith`. Of each character MiniSBD gives an id and whether it is a
+    capital; what it reads of the answer is which of three values is largest: nothing, end of a token, of a sentence.
+    """
+    graph = Graph("sentences")
+    ids = {character: number for number, character in enumerate(["<PAD>", "<UNK>", *CHARACTERS])}
+    units = graph.input("units", ("batch", "length"), INT64)
+    capital = graph.input("features", ("batch", "length", 1)).op("Squeeze", [2]).cast(BOOL)
+
+    def among(characters: str) -> Value:
+        table = torch.zeros(len(ids), dtype=torch.bool)
+        table[[ids[character] for character in characters]] = True
+        return graph.op("Gather", table, units)[0]
+
+    def beside(flags: Value, distance: int) -> Value:
+        """Whether the character so far behind, or before if it is negative, has a flag; there is none outside."""
+        before, after = max(0, -distance), max(0, distance)
+        padded = flags.cast(INT64).op("Pad", [0, before, 0, after])
+        return padded.op("Slice", [after], [2**31], [1]).op("Slice", [0], [-before or 2**31], [1]).cast(BOOL)
+
+    letter = among(CHARACTERS).op("Not")
+    short = beside(capital, -1).op("And", beside(letter, -2).op("Not"))
+    short = short.op("Or", beside(capital, -2).op("And", beside(letter, -1)).op("And", beside(letter, -3).op("Not")))
+    follows = beside(among(" "), 1).op("And", beside(capital, 2))
+    ends = among(CHARACTERS[1:]).op("And", follows).op("And", short.op("And", among(".")).op("Not"))
+    values = ends.cast(FLOAT).unsqueeze(2) * torch.tensor([0.0, 0.0, 2.0]) + torch.tensor([1.0, 0.0, 0.0])
+    graph.outputs["values"] = Port(values, ("batch", "length", 3))
+    vocabulary = {"lang": "", "idx": 0, "cutoff": 0, "lower": False, "_unit2id": ids, "_id2unit": list(ids)}
+    settings = {"feat_funcs": ["capitalized"], "max_seqlen": 1000, "batch_size": 1}
+    graph.write(path, {"config": json.dumps(settings), "vocab": json.dumps(vocabulary), "lexicon": "null"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,8 +118,8 @@ class Graph:
         key = str(content), tensor.dtype, *tensor.shape
         return self.constants.setdefault(key, (f"constant_{len(self.constants)}", tensor))[0]
 
-    def write(self, path: Path) -> None:
-        """Check the graph, and write it with its constants.
+    def write(self, path: Path, metadata: Mapping[str, str] | None = None) -> None:
+        """Check the graph, and write it with its constants and whatever text a program wants to find in the file.
 
         Raises:
             onnx.checker.ValidationError: It is not valid.
@@ -135,5 +135,6 @@ class Graph:
         graph = helper.make_graph(self.nodes + named, self.name, inputs, outputs, constants)
         operators = [helper.make_opsetid("", OPERATORS)]
         model = helper.make_model(graph, producer_name="nmt", ir_version=FORMAT, opset_imports=operators)
+        helper.set_model_props(model, dict(metadata or {}))
         checker.check_model(model, full_check=True)
         save_model(model, path)

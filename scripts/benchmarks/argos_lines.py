@@ -8,17 +8,7 @@ import sys
 
 from argostranslate import package, translate
 
-
-class WholeLines:
-    """Lines are sentences; Argos would download a model to split them."""
-
-    def split_sentences(self, text: str) -> list[str]:
-        """The line itself."""
-        return [text]
-
-
 package.install_from_path(sys.argv[1])
-translation = translate.get_translation_from_codes(*sys.argv[2:]).underlying
-translation.sentencizer = WholeLines()
+translation = translate.get_translation_from_codes(*sys.argv[2:])
 for request in sys.stdin:
     print(json.dumps([translation.translate(line) for line in json.loads(request)]), flush=True)

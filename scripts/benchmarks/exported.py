@@ -1,13 +1,15 @@
-"""Whether other programs translate with an exported model as `nmt` does: words, BLEU, size and speed."""
+"""Whether other programs translate with an exported model as `nmt` does: words, scores, BLEU, size and speed."""
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any, NamedTuple
 
 import torch
 from tqdm import tqdm
@@ -29,7 +31,17 @@ LONGEST = 100
 """Tokens of a translation per token of its source; CTranslate2 has no such limit."""
 WEIGHTS = (".safetensors", ".bin", ".onnx")
 """Endings of the files that count as the size of a model."""
-Translate = Callable[[Sequence[str]], list[str]]
+ARGOS_PENALTY = {"decode.length_norm": "average", "decode.length_penalty": 0.2}
+
+
+class Found(NamedTuple):
+    """A translation and its score, where the program has one with the meaning that ours has."""
+
+    text: str
+    score: float = math.nan
+
+
+Translate = Callable[[Sequence[str]], list[Found]]
 
 
 def add_command(commands: Commands) -> None:
@@ -64,7 +76,9 @@ def compare_exported(arguments: argparse.Namespace) -> None:
         package = arguments.output / "model.argosmodel"
         nmt.export(saved.path, to="argos", output=package, overwrite=True)
         sizes["argos", "int8"] = package.stat().st_size
+        sizes["nmt, penalty of argos", "float32"] = sizes["nmt", "float32"]
         for beam in (1, 5):
+            systems["nmt, penalty of argos", "float32", beam] = own(saved, "float32", beam, ARGOS_PENALTY)
             systems["argos", "int8", beam] = by_argos(arguments.argos, package, saved, beam, arguments.threads)
     seconds: dict[tuple[str, str, int], list[float]] = {key: [] for key in systems}
     found = {key: translate(lines[:BATCH]) for key, translate in systems.items()}
@@ -75,12 +89,16 @@ def compare_exported(arguments: argparse.Namespace) -> None:
             seconds[key].append(time.perf_counter() - begin)
     rows = []
     for (system, precision, beam), translations in found.items():
-        same = sum(map(str.__eq__, found["nmt", "float32", beam], translations))
-        bleu = score_corpus(examples, translations, ScoringRules())["bleu"].value
+        expected = found["nmt", "float32", beam]
+        unlike = [pair for pair in zip(expected, translations, strict=True) if pair[0].text != pair[1].text]
+        gap = max((ours.score - theirs.score for ours, theirs in unlike), default=0.0)
+        bleu = score_corpus(examples, [each.text for each in translations], ScoringRules())["bleu"].value
         speed = len(lines) / median(seconds[system, precision, beam])
-        cells = system, precision, str(beam), f"{same} of {len(lines)}", f"{bleu:.2f}"
+        same = f"{len(lines) - len(unlike)} of {len(lines)}"
+        cells = system, precision, str(beam), same, f"{gap:.5f}", f"{bleu:.2f}"
         rows.append([*cells, f"{sizes[system, precision] / 1e6:.1f}", f"{speed:,.0f}"])
-    print(markdown(("system", "weights", "beam", "same as nmt", "BLEU", "MB", "sentences/s"), rows))
+    header = "system", "weights", "beam", "same as nmt", "largest loss of score", "BLEU", "MB", "sentences/s"
+    print(markdown(header, rows))
 
 
 def size(folder: Path) -> int:
@@ -88,17 +106,17 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir() if path.suffix in WEIGHTS)
 
 
-def own(model: SavedModel, precision: str, beam: int) -> Translate:
+def own(model: SavedModel, precision: str, beam: int, search: Mapping[str, Any] | None = None) -> Translate:
     """Translate whole lines, as `nmt evaluate` does, but with translations of any length."""
     translator = nmt.load(
         model.path,
         split_sentences=False,
-        overrides={"decode.max_length_ratio": LONGEST},
+        overrides={"decode.max_length_ratio": LONGEST, **(search or {})},
         beam_size=beam,
         batch_size=BATCH,
         precision=precision,
     )
-    return lambda lines: [translation.text for translation in translator.translate(lines)]
+    return lambda lines: [Found(each.text, each.score) for each in translator.translate(lines)]
 
 
 def by_ctranslate2(folder: Path, model: SavedModel, beam: int, threads: int) -> Translate:
@@ -108,7 +126,7 @@ def by_ctranslate2(folder: Path, model: SavedModel, beam: int, threads: int) -> 
     processor, decode = model.load_processor(), model.config.decode
     runtime = Translator(str(folder), intra_threads=threads, inter_threads=1)
 
-    def translate(lines: Sequence[str]) -> list[str]:
+    def translate(lines: Sequence[str]) -> list[Found]:
         results = runtime.translate_batch(
             processor.tokenize_source(lines),
             beam_size=beam,
@@ -117,8 +135,9 @@ def by_ctranslate2(folder: Path, model: SavedModel, beam: int, threads: int) -> 
             max_batch_size=BATCH,
             max_decoding_length=decode.max_length,
             min_decoding_length=decode.min_length,
+            return_scores=True,
         )
-        return [processor.tgt_tokenizer.detokenize(result.hypotheses[0]) for result in results]
+        return [Found(processor.tgt_tokenizer.detokenize(each.hypotheses[0]), each.scores[0]) for each in results]
 
     return translate
 
@@ -129,7 +148,7 @@ def by_onnx(folder: Path, model: SavedModel, beam: int, threads: int) -> Transla
 
     runtime, clean = Translator(folder, threads), model.load_processor().normalizer
     runtime.settings["max_length_ratio"] = LONGEST
-    return lambda lines: runtime.translate([clean(line) for line in lines])
+    return lambda lines: list(map(Found, runtime.translate([clean(line) for line in lines])))
 
 
 def by_argos(python: str, package: Path, model: SavedModel, beam: int, threads: int) -> Translate:
@@ -148,9 +167,9 @@ def by_argos(python: str, package: Path, model: SavedModel, beam: int, threads: 
     assert requests
     assert answers
 
-    def translate(lines: Sequence[str]) -> list[str]:
+    def translate(lines: Sequence[str]) -> list[Found]:
         print(json.dumps(lines), file=requests, flush=True)
-        return list(json.loads(answers.readline()))
+        return list(map(Found, json.loads(answers.readline())))
 
     return translate
 

@@ -40,12 +40,13 @@ def test_faults_are_counted_by_hand() -> None:
     )
     hypotheses = ["Er er er ist hier.", "tom  laughed.", "Nein nein nein!", "Berlin", "", ""]
     found = diagnose(given, hypotheses, 0.25, RULES)
-    assert (found.sentences, found.repetitions, found.copies, found.empty) == (6, 1, 1, 1)
+    assert (found.sentences, found.exact, found.repetitions, found.copies, found.empty) == (6, 2, 1, 1, 1)
     assert (found.same, found.unknown_tokens) == (2, 0.25)
     # Words and punctuation, as BLEU counts them: 6 + 3 + 4 + 1 of 4 + 3 + 4 + 1 + 2 + 2.
     assert found.length_ratio == pytest.approx(14 / 16)
     assert str(found) == (
-        "length ratio 0.875, unknown words 25.00%, with repetitions 1, copies of the source 1, empty 1"
+        "equal to a reference 2, length ratio 0.875, unknown words 25.00%, with repetitions 1, "
+        "copies of the source 1, empty 1"
     )
 
 

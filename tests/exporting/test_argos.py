@@ -1,5 +1,6 @@
 """A package for Argos Translate: read as that program reads it, and, in `make soak`, by the program itself."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -7,11 +8,13 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from conftest import Cli, Project, Refusal, without_pictures
 
 import nmt
+from nmt.exporting.argos import write_splitter
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 sentencepiece = pytest.importorskip("sentencepiece")
@@ -60,7 +63,7 @@ def test_the_package_translates_as_here(run: Path, package: Path, tmp_path: Path
     source, target = model["src_language"], model["tgt_language"]
     assert folder.name == metadata["code"] == f"translate-{source}_{target}"
     assert (metadata["from_code"], metadata["to_code"], metadata["type"]) == (source, target, "translate")
-    assert f"minisbd's {source}.onnx" in (folder / "README.md").read_text(encoding="utf-8").casefold()
+    assert "beam of 4 and a length penalty of 0.2" in (folder / "README.md").read_text(encoding="utf-8")
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))
     results = ctranslate2.Translator(str(folder / "model")).translate_batch(
         pieces.encode(LINES, out_type=str), beam_size=4, length_penalty=0.2, patience=2, replace_unknowns=True
@@ -99,9 +102,35 @@ def test_what_cannot_be_a_package_is_said_in_one_line(
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("She sings. He reads.", ["She sings.", "He reads."]),
+        ("What?! Oh… Yes", ["What?!", "Oh…", "Yes"]),
+        ("Dr. Smith met J. Smith. Über uns!", ["Dr. Smith met J. Smith.", "Über uns!"]),
+        ("3.5 km. no 4 U.S. ok", ["3.5 km. no 4 U.S. ok"]),
+        ("A", ["A"]),
+    ],
+)
+def test_sentences_end_at_marks_before_a_capital(text: str, sentences: list[str], tmp_path: Path) -> None:
+    """The file is read as MiniSBD reads it: ids and capitals of characters in, the largest of three values out."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    write_splitter(tmp_path / "rules.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "rules.onnx", providers=["CPUExecutionProvider"])
+    metadata = session.get_modelmeta().custom_metadata_map
+    ids = json.loads(metadata["vocab"])["_unit2id"]
+    assert json.loads(metadata["config"])["feat_funcs"] == ["capitalized"]
+    units = np.array([[ids.get(character, ids["<UNK>"]) for character in text] + [ids["<PAD>"]]])
+    capitals = np.array([[[character.isupper()] for character in text] + [[False]]], dtype=np.float32)
+    (values,) = session.run(None, {"units": units, "features": capitals})
+    ends = [place + 1 for place in np.flatnonzero(values[0].argmax(axis=1) == 2)]
+    parts = [text[begin:end].strip() for begin, end in itertools.pairwise([0, *ends, len(text)])]
+    assert parts == sentences
+
+
 @pytest.mark.soak
 def test_argos_itself_translates_as_here(run: Path, package: Path, tmp_path: Path) -> None:
-    """In an environment of its own, as it pins versions; without its model that splits text into sentences."""
+    """In an environment of its own, as it pins versions; it needs no network once it is installed."""
     python = tmp_path / "env" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
     for needed in (f"torch=={torch.__version__.partition('+')[0]}", "argostranslate==1.11.0"):
