@@ -40,6 +40,7 @@ def test_the_script_of_the_readme_runs(here: Project) -> None:
     text = README.read_text("utf-8")
     (script,) = re.findall(r"^## From Python\n.*?^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     program = script.replace("runs/demo", str(here.run)).replace('"sample"', repr(str(here.config)))
+    program = program.replace("data/prepared/demo", str(here.data))
     command = [sys.executable, "-c", program.replace("beam_size=4", "beam_size=3")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
