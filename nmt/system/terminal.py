@@ -116,8 +116,8 @@ def live_table() -> Iterator[Callable[[Table], None]]:
 
 
 def _as_cell(text: str) -> str:
-    """A number and its interval as one word: rich breaks lines even at spaces that do not break."""
-    return printable(text).replace(" ± ", "±")
+    """± as part of its number: rich breaks lines even at spaces that do not break."""
+    return printable(text).replace(" ± ", " ±")
 
 
 def _column_widths(table: Table, width: int) -> list[int]:
