@@ -24,7 +24,7 @@ from nmt.inspection.explorer_page import Page, System, make_live_page, page_data
 from nmt.inspection.record import LONGEST, record
 from nmt.serving.access import Keys, Pages, Rate
 from nmt.serving.batches import Batcher, QueueFull, ServerStopping
-from nmt.serving.body import CLOSE, discard, read_address, read_body, read_key
+from nmt.serving.body import read_address, read_body, read_key
 from nmt.serving.directions import Detection, Direction, Directions
 from nmt.serving.document import Document, read_plain_text
 from nmt.serving.http_schema import (
@@ -129,7 +129,6 @@ class Service:
         address = read_address(request, self.limits)
         key = read_key(request, address)
         if key is not None and self.keys.required and self.keys.find(key) is None:
-            await discard(request.stream())
             self.admit(record.client, key)
         fields = address | await read_body(request, self.limits)
         fields["api_key"] = fields.get("api_key") or key
@@ -155,7 +154,7 @@ class Service:
         if seconds := self._rate.wait(client if key is None else key):
             raise HTTPException(429, "Slow down: too many requests", {"retry-after": str(seconds)})
         if self.keys.required and key is None:
-            raise HTTPException(403, "Invalid API key" if api_key else "An API key is required: api_key", CLOSE)
+            raise HTTPException(403, "Invalid API key" if api_key else "An API key is required: api_key")
 
     async def translate(self, asked: TranslateRequest, record: Record) -> dict[str, Any]:
         """Translate a text or a list of texts."""

@@ -1,27 +1,20 @@
 """The fields of a request, read from its address and its body: JSON or a form, within the limits."""
 
 import asyncio
-import contextlib
-import json
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qsl
 
+from pydantic_core import from_json
 from starlette.exceptions import HTTPException
-from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
+from starlette.types import Message
 
 from nmt.serving.request_limits import Limits
-from nmt.system.limits import KIB
 
 JSON, FORM, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FIELDS = 100
 """Maximum number of fields of a form besides its texts."""
-LINGER = 1.0
-"""Seconds to keep reading a body that is refused, so that the client gets to read the error."""
-MAX_PARSED_AT_ONCE = 64 * KIB
-"""Bytes of a larger body are parsed in a thread of their own, so that other requests need not wait."""
-CLOSE = {"connection": "close"}
 
 
 def read_address(request: Request, limits: Limits) -> dict[str, Any]:
@@ -30,7 +23,7 @@ def read_address(request: Request, limits: Limits) -> dict[str, Any]:
     Raises:
         HTTPException: It is malformed.
     """
-    return _form_fields(request.scope["query_string"].decode("ascii", "replace"), limits)
+    return _form_fields(request.scope["query_string"], limits)
 
 
 def read_key(request: Request, address: dict[str, Any]) -> str | None:
@@ -48,82 +41,52 @@ async def read_body(request: Request, limits: Limits) -> dict[str, Any]:
         HTTPException: The body is too large, too slow or malformed.
         ClientDisconnect: The client has disconnected.
     """
-    body = await _receive(request, limits)
+    size = 0
+
+    async def receive() -> Message:
+        nonlocal size
+        message = await request.receive()
+        size += len(message.get("body", b""))
+        if size > limits.max_body:
+            raise HTTPException(413, f"the body is larger than {limits.max_body} bytes")
+        return message
+
+    limited = Request(request.scope, receive)
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            body = await limited.body()
+    except TimeoutError:
+        raise HTTPException(408, f"the body did not arrive within {limits.body_seconds:g} seconds") from None
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == MULTIPART or len(body) > MAX_PARSED_AT_ONCE:
-        return await asyncio.to_thread(_parse, request, kind, body, limits)
-    return _parse(request, kind, body, limits)
-
-
-async def _receive(request: Request, limits: Limits) -> bytes:
-    body, stream = bytearray(), request.stream()
-    if int(request.headers.get("content-length", 0)) <= limits.max_body:
-        try:
-            async with asyncio.timeout(limits.body_seconds):
-                async for chunk in stream:
-                    body += chunk
-                    if len(body) > limits.max_body:
-                        break
-                else:
-                    return bytes(body)
-        except TimeoutError:
-            raise HTTPException(408, f"the body did not arrive within {limits.body_seconds:g} seconds", CLOSE) from None
-    await discard(stream)
-    raise HTTPException(413, f"the body is larger than {limits.max_body} bytes", CLOSE)
-
-
-async def discard(stream: AsyncGenerator[bytes, None]) -> None:
-    """Read the rest of a body that is refused for a moment, so that the client gets to read the error."""
-    with contextlib.suppress(TimeoutError, ClientDisconnect):
-        async with asyncio.timeout(LINGER):
-            async for _ in stream:
-                pass
-
-
-def _parse(request: Request, kind: str, body: bytes, limits: Limits) -> dict[str, Any]:
     if kind == MULTIPART:
-        return asyncio.run(_multipart_fields(request, body, limits))
-    if kind not in (JSON, FORM):
-        if not body:
-            return {}
-        raise HTTPException(400, f"send JSON with Content-Type: {JSON}, or a form")
-    try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise HTTPException(400, "the body is not UTF-8") from None
+        fields = limits.max_sentences + MAX_FIELDS
+        form = await limited.form(max_files=0, max_fields=fields)
+        return _collect(form.multi_items())
     if kind == FORM:
-        return _form_fields(text, limits)
+        return _form_fields(body, limits)
+    if kind == JSON:
+        return _json_fields(body)
+    if body:
+        raise HTTPException(400, f"send JSON with Content-Type: {JSON}, or a form")
+    return {}
+
+
+def _json_fields(body: bytes) -> dict[str, Any]:
     try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        location = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
-        raise HTTPException(400, f"the body is not JSON{location}") from None
+        fields = from_json(body)
+    except ValueError as error:
+        raise HTTPException(400, f"the body is not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise HTTPException(400, "the body is not a JSON object")
     return fields
 
 
-def _form_fields(text: str, limits: Limits) -> dict[str, Any]:
+def _form_fields(form: bytes, limits: Limits) -> dict[str, Any]:
     number = limits.max_sentences + MAX_FIELDS
     try:
-        return _collect(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=number))
-    except UnicodeDecodeError:
-        raise HTTPException(400, "the form is not UTF-8") from None
-    except ValueError:
-        raise HTTPException(400, "the form has too many fields") from None
-
-
-async def _multipart_fields(request: Request, body: bytes, limits: Limits) -> dict[str, Any]:
-    async def stream() -> AsyncGenerator[bytes, None]:
-        yield body
-
-    number = limits.max_sentences + MAX_FIELDS
-    parser = MultiPartParser(request.headers, stream(), max_files=0, max_fields=number, max_part_size=limits.max_body)
-    try:
-        return _collect((await parser.parse()).multi_items())
-    except (MultiPartException, LookupError, ValueError) as error:
-        reason = error.message if isinstance(error, MultiPartException) else "it is damaged"
-        raise HTTPException(400, f"the form cannot be read: {reason}") from None
+        return _collect(parse_qsl(form.decode(), keep_blank_values=True, errors="strict", max_num_fields=number))
+    except ValueError as error:
+        raise HTTPException(400, f"the form cannot be read: {error}") from None
 
 
 def _collect(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,42 +1,24 @@
 """Requests and replies of the HTTP API, and the OpenAPI document that describes them."""
 
 import inspect
-import re
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
 
 from nmt.inspection.explorer_page import Page
 from nmt.serving.body import FORM, JSON, MULTIPART
 from nmt.serving.directions import Detection
-from nmt.system.errors import shorten
 from nmt.system.version import __version__
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def _replace_surrogates(value: Any) -> Any:
-    """JSON can hold halves of characters, which no text can."""
-    return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
-
-
-def _read_digits(value: Any) -> Any:
-    """A form holds numbers as text."""
-    return int(value or 0) if isinstance(value, str) and re.fullmatch("[0-9]{0,9}", value) else value
-
-
-Text = Annotated[str, BeforeValidator(_replace_surrogates)]
-Count = Annotated[int, BeforeValidator(_read_digits), Field(ge=0)]
 
 
 class AnyRequest(BaseModel):
     """A request with a text, or a list of texts."""
 
-    model_config = ConfigDict(strict=True, use_attribute_docstrings=True)
-    q: Text | list[Text]
+    model_config = ConfigDict(use_attribute_docstrings=True)
+    q: str | list[str]
     """The text, or a list of texts."""
-    api_key: Text = ""
+    api_key: str = ""
     """If the server requires a key; a header Authorization: Bearer KEY does as well."""
 
     @property
@@ -48,31 +30,31 @@ class AnyRequest(BaseModel):
 class TranslateRequest(AnyRequest):
     """A text or several to translate; `source` may be `auto`."""
 
-    source: Text
+    source: str
     """Code of the language of the text; auto detects it."""
-    target: Text
+    target: str
     """Code of the language of the translation."""
     format: Literal["text", "html"] = "text"
     """text (the default), or html, whose tags are kept."""
-    alternatives: Count = 0
+    alternatives: NonNegativeInt = 0
     """Number of further translations; 0 is the default."""
 
 
 class TextRequest(AnyRequest):
     """A request with one text."""
 
-    q: Text
+    q: str
     """The text."""
 
 
 class ExploreRequest(TextRequest):
     """A sentence to look into, and a translation to read, which may be empty."""
 
-    source: Text
+    source: str
     """Code of the language of the sentence."""
-    target: Text
+    target: str
     """Code of the language of the translation."""
-    given: Text = ""
+    given: str = ""
     """A translation for the model to read, if any."""
 
     @property
@@ -118,16 +100,7 @@ class Error(BaseModel):
 def describe_problem(error: ValidationError) -> str:
     """The first problem of a request, in one line."""
     first = error.errors(include_url=False)[0]
-    name = first["loc"][0]
-    match first["type"]:
-        case "missing":
-            return f"missing {name} parameter"
-        case "literal_error":
-            return f"{name} {shorten(str(first['input']))} is neither text nor html"
-        case "string_type":
-            several = len(first["loc"]) > 1
-            return f"{name} is neither a string nor a list of strings" if several else f"{name} is not a string"
-    return f"{name} is not a non-negative integer"
+    return f"{first['loc'][0]}: {first['msg']}"
 
 
 def describe_routes(operations: Sequence[Operation]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from nmt.system.errors import ConfigError
 from nmt.system.limits import KIB
 
 MAX_CONNECTIONS = 900
-"""Maximum number of open connections; more are closed at once, as most systems allow a process 1024 open files."""
+"""Maximum number of open connections; more get a 503, as most systems allow a process 1024 open files."""
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,13 @@ class Limits:
         max_queue: Sentences waiting for a model; more are refused until it has caught up.
         requests_per_minute: Requests per client or API key; None sets no limit.
         batch_wait: Seconds that a sentence waits for others to share its batch.
-        head_seconds: Time for a request's headers to arrive.
         body_seconds: Time for a request's body to arrive.
-        send_seconds: Time without the client reading anything of a reply, after which it is disconnected.
-        stop_seconds: Time for the server to stop; requests that are not finished after 7/8 of it get a 503.
+        idle_seconds: Time in which a client neither finishes its headers nor reads anything of a reply, after which it
+            is disconnected.
+        stop_seconds: Time for requests to finish when the server stops; those that do not get a 503.
 
     Raises:
-        ConfigError: A limit is not positive, or a large request could never fit into the queue.
+        ConfigError: A large request could never fit into the queue.
     """
 
     max_characters: int = 100_000
@@ -33,16 +33,11 @@ class Limits:
     max_queue: int = 5000
     requests_per_minute: int | None = None
     batch_wait: float = 0.005
-    head_seconds: float = 10.0
     body_seconds: float = 10.0
-    send_seconds: float = 30.0
-    stop_seconds: float = 8.0
+    idle_seconds: float = 20.0
+    stop_seconds: int = 7
 
     def __post_init__(self) -> None:
-        for name in ("max_characters", "max_sentences", "max_queue", "requests_per_minute"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"--{name.replace('_', '-')} {value}: must be at least 1")
         if self.max_queue < self.max_sentences:
             raise ConfigError(
                 f"--max-queue {self.max_queue} is less than --max-sentences {self.max_sentences}: "

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_paths
-from nmt.system.limits import MAX_KEYS, MIB
 from nmt.system.options import Option
 from nmt.translation.loading import open_translator
 
@@ -38,7 +37,6 @@ def serve(
     allowed_hosts: Annotated[Collection[str], Option("--allow-host", "NAME")] = (),
     allowed_origins: Annotated[Collection[str], Option("--allow-origin", "URL")] = (),
     trusted_proxies: Annotated[Collection[str], Option("--trust-proxy", "ADDRESS")] = (),
-    limits: Mapping[str, Any] | None = None,
     log_format: Annotated[Literal["json", "text", "none"], Option("--log")] = "json",
     beam_size: options.BeamSize = None,
     batch_size: options.BatchSize = None,
@@ -69,7 +67,6 @@ def serve(
         allowed_hosts: Name that the server is reached by.
         allowed_origins: Web pages that may use the server, or * for all.
         trusted_proxies: Reverse proxy whose X-Forwarded-For is trusted.
-        limits: Values of `nmt.serving.request_limits.Limits` that are not the default ones.
         log_format: Log of requests, one line each, on standard error.
         allowed_classes: Dotted paths of classes that the models' configs may name; their code runs.
 
@@ -86,13 +83,12 @@ def serve(
     from nmt.serving.request_limits import Limits
     from nmt.serving.server import Server, bind
 
-    sizes = {"max_characters": max_characters, "max_sentences": max_sentences, "max_queue": max_queue}
-    bounds = Limits(**{**sizes, "requests_per_minute": requests_per_minute, **(limits or {})})
+    limits = Limits(max_characters, max_sentences, max_queue, requests_per_minute)
     keys = Keys([*api_keys, *([] if key_file is None else read_keys(Path(key_file)))])
     pages = Pages(host, allowed_hosts, allowed_origins)
     search = {"beam_size": beam_size, "batch_size": batch_size}
     with bind(host, port) as listener:
-        service = Service(open_directions(as_paths(model) or [None], device, search, allowed_classes), keys, bounds)
+        service = Service(open_directions(as_paths(model) or [None], device, search, allowed_classes), keys, limits)
         Server(listener, host, service, pages, trusted_proxies, log_format).run()
 
 
@@ -100,18 +96,12 @@ def read_keys(path: Path) -> list[str]:
     """Read API keys from a file, one per line; empty lines are skipped.
 
     Raises:
-        ConfigError: It cannot be read, is too large, or has no keys.
+        ConfigError: It cannot be read, or has no keys.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_KEYS + 1)
-        if len(content) > MAX_KEYS:
-            raise ConfigError(f"{path}: has more than {MAX_KEYS // MIB} MiB; write one API key per line")
-        keys = list(filter(None, map(str.strip, content.decode("utf-8-sig").splitlines())))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8 text; write one API key per line") from None
+        keys = list(filter(None, map(str.strip, path.read_text(encoding="utf-8-sig").splitlines())))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}); write one API key per line") from None
     if not keys:
         raise ConfigError(f"{path}: has no API key; write one per line")
     return keys

@@ -5,7 +5,6 @@ import contextlib
 import logging
 import signal
 import socket
-import time
 from collections.abc import Collection, Iterator
 from functools import partial
 from types import FrameType
@@ -13,7 +12,6 @@ from typing import Any
 
 import h11
 import uvicorn
-from pydantic_core import to_json
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.serving.access import Pages, is_loopback
@@ -28,14 +26,14 @@ log = logging.getLogger(__name__)
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it warns of what the client is told
 
 SEND_BUFFER = 64 * KIB
-STOP_SHARE = 7 / 8
-"""Share of the time to stop after which requests that are not finished are answered with an error."""
 MAX_CHUNKS = 10_000
 """Maximum number of chunks of a body: reading each takes time in which nobody else is answered."""
+LAST_BATCH = 1.0
+"""Seconds that a model's thread may take to end, once no request waits for it."""
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take an address, without listening yet.
+    """Take an address.
 
     Args:
         host: Name or address to listen on.
@@ -45,19 +43,12 @@ def bind(host: str, port: int) -> socket.socket:
         ConfigError: The address cannot be bound.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Connections inherit it: what a slow client has read is soon seen from here.
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
-            listener.bind(address)
-        except BaseException:
-            listener.close()
-            raise
+        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"--host {host} --port {port}: {reason}; choose another") from None
+    # Connections inherit it: what a slow client has read is soon seen from here.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
     return listener
 
 
@@ -86,11 +77,12 @@ class Server(uvicorn.Server):
         if not (is_loopback(host) or service.keys.required):
             log.warning(f"--host {host}: other machines may use the server without a key; --api-keys requires one")
         self._listener, self._service = listener, service
-        self._deadline, self._reason = 0.0, ""
+        self._reason = ""
         super().__init__(
             uvicorn.Config(  # without messages of its own
                 App(service, pages, partial(write, kind=log_format)),
                 http=partial(_Connection, service.limits),  # type: ignore[arg-type]
+                limit_concurrency=MAX_CONNECTIONS,
                 ws="none",
                 loop="asyncio",
                 lifespan="off",
@@ -100,7 +92,7 @@ class Server(uvicorn.Server):
                 server_header=False,
                 proxy_headers=bool(trusted_proxies),
                 forwarded_allow_ips=list(trusted_proxies),
-                timeout_graceful_shutdown=STOP_SHARE * service.limits.stop_seconds,  # type: ignore[arg-type]
+                timeout_graceful_shutdown=service.limits.stop_seconds,
             )
         )
 
@@ -109,13 +101,8 @@ class Server(uvicorn.Server):
         try:
             super().run([self._listener])
         finally:
-            self._service.stop(self._seconds_left)
+            self._service.stop(LAST_BATCH)
         log.info(f"stopped{self._reason}: {self.server_state.total_requests:,} requests were answered")
-
-    @property
-    def _seconds_left(self) -> float:
-        """Time until the server must have stopped."""
-        return 0.0 if self.force_exit else max(0.0, self._deadline - time.monotonic())
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
@@ -123,13 +110,6 @@ class Server(uvicorn.Server):
         counts = {str(direction): len(direction.models) for direction in self._service.directions}
         names = ", ".join(name if count == 1 else f"{name} ({count} models)" for name, count in counts.items())
         log.info(f"serving {names} at {printable(self.url)}; Ctrl-C stops the server")
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish the requests that have begun; those that take too long are cancelled, which answers them."""
-        self._deadline = time.monotonic() + self._service.limits.stop_seconds
-        await super().shutdown(sockets)
-        if tasks := set(self.server_state.tasks):
-            await asyncio.wait(tasks, timeout=self._seconds_left)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -161,47 +141,36 @@ class _Parser(h11.Connection):
 
 
 class _Connection(H11Protocol):
-    """HTTP/1.1 with time limits for headers and for reading replies, and errors in JSON for malformed requests."""
+    """HTTP/1.1 with a time limit for clients that neither finish their headers nor read their replies."""
 
     def __init__(self, limits: Limits, **options: Any) -> None:
         super().__init__(**options)
-        self.conn: _Parser = _Parser(h11.SERVER)
-        self._limits = limits
+        self.conn = _Parser(h11.SERVER)
+        self._patience = limits.idle_seconds
         self._request: object = None  # the latest
         self._unsent = 0  # bytes of replies that wait for the client
-        self._read_time = self._request_time = self.loop.time()  # when the client last read some of them, and asked
+        self._progress = self.loop.time()  # when the client last read some of them, or a request was at work
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS:
-            transport.close()
         self._watch()
 
     def _watch(self) -> None:
-        """Disconnect a client that reads nothing of its replies for a while, or does not finish its headers."""
-        now, unsent = self.loop.time(), self.transport.get_write_buffer_size()
-        if unsent == 0 or unsent < self._unsent:
-            self._read_time = now
-        if self.cycle is not self._request or (self.cycle is not None and not self.cycle.response_complete):
-            self._request_time = now  # a request that is handled has limits of its own
+        """Disconnect a client that makes no progress for a while."""
+        unsent, at_work = self.transport.get_write_buffer_size(), self.cycle and not self.cycle.response_complete
+        if unsent < self._unsent if unsent else at_work or self.cycle is not self._request:
+            self._progress = self.loop.time()
         self._unsent, self._request = unsent, self.cycle
-        if now - self._read_time >= self._limits.send_seconds:
+        if self.loop.time() - self._progress >= self._patience:
             self.transport.abort()
-        elif now - self._request_time >= self._limits.head_seconds:
-            self.transport.close()
         else:
-            seconds = min(self._limits.send_seconds, self._limits.head_seconds) / 10
-            self._timer = self.loop.call_later(seconds, self._watch)
+            self._timer = self.loop.call_later(self._patience / 10, self._watch)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        many = f"the body has more than {MAX_CHUNKS:,} chunks; send it in fewer"
-        body = to_json({"error": many if self.conn.chunks > MAX_CHUNKS else msg})
-        headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
         with contextlib.suppress(h11.LocalProtocolError):  # a reply is being sent already
-            for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event) or b"")
+            super().send_400_response(msg)
         self.transport.close()

@@ -11,8 +11,6 @@ MAX_CONFIG = 256 * KIB
 """Bytes of a config file; one with every key has about 3 KiB."""
 MAX_JSON = MIB
 """Bytes of a JSON file other than vocabularies and tokenizers."""
-MAX_KEYS = MIB
-"""Bytes of a file of API keys."""
 MAX_LINE = MIB
 """Bytes of a line of text, without its line feed; no more of a longer line is ever held in memory."""
 OVERLONG = f"longer than {MAX_LINE // MIB} MB"

@@ -80,5 +80,3 @@ def test_loopback_addresses() -> None:
 def test_invalid_limits_are_refused() -> None:
     with pytest.raises(ConfigError, match="--max-queue 5 is less than --max-sentences 6"):
         Limits(max_queue=5, max_sentences=6)
-    with pytest.raises(ConfigError, match="--max-characters 0"):
-        Limits(max_characters=0)
