@@ -13,7 +13,7 @@ from nmt.system.options import Option
 from nmt.translation.loading import open_translator
 
 if TYPE_CHECKING:
-    from nmt.inspection.explorer_page import Page
+    from nmt.inspection.html_page import Page
     from nmt.models.storage import SavedModel
     from nmt.translation.translator import Translator
 

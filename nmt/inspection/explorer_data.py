@@ -11,7 +11,8 @@ from torch import Tensor
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
 from nmt.evaluation.metrics import ScoringRules
-from nmt.inspection.explorer_page import Page, System, make_page, page_data, rounded
+from nmt.inspection.explorer_page import System, make_page, page_data, rounded
+from nmt.inspection.html_page import Page
 from nmt.inspection.record import LONGEST, SentenceRecord, Validation, record
 from nmt.inspection.target_links import Unit, check_gold_links, find_links
 from nmt.models.storage import SavedModel

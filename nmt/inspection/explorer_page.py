@@ -1,11 +1,7 @@
-"""The page: records as compact JSON inside one HTML file, which may load nothing and run only its own script."""
+"""The explorer's page: records as compact JSON."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,16 +13,16 @@ from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
 from nmt.inspection.all_heads import list_heads
 from nmt.inspection.head_weights import HeadWeights
+from nmt.inspection.html_page import FOLDER, Page, fill_page
 from nmt.inspection.record import Forced, SentenceRecord
 from nmt.layers.attention.catalog import describe_mechanism
 from nmt.system.encoding import as_bytes, as_hundredths
-from nmt.system.files import AnyPath, write_text
 from nmt.translation.translator import Translator
 
-FOLDER = Path(__file__).parent
 EXPLORER = FOLDER / "explorer.html"
-FILES = ("explorer.css", "drawings.js", "head_maps.js", "explorer.js", "live.js")
-"""Style and scripts; the last one is for pages that ask a server."""
+FILES = [FOLDER / name for name in ("explorer.css", "drawings.js", "head_maps.js", "explorer.js")]
+ASKING = FOLDER / "asking.js"
+"""What the pages of `nmt serve` share."""
 DIGITS = 3
 """Decimals of probabilities and their logarithms."""
 
@@ -63,32 +59,6 @@ class System:
         return cls(name, *describe_mechanism(config.model), subwords, records, heads)
 
 
-@dataclass(frozen=True)
-class Page:
-    """A page as HTML; in a notebook, shown in a frame; `write` stores it.
-
-    Attributes:
-        html: The whole file.
-        policy: The content security policy that it sets.
-    """
-
-    html: str
-    policy: str
-
-    def __repr__(self) -> str:
-        return f'<Page of {len(self.html):,} characters; write("page.html") stores it>'
-
-    def write(self, path: AnyPath) -> None:
-        """Write the file: `page.write("page.html")`."""
-        write_text(Path(path), self.html)
-
-    def _repr_html_(self) -> str:
-        return (
-            '<iframe sandbox="allow-scripts allow-downloads" style="width: 100%; height: 48rem; border: 0" '
-            f'srcdoc="{html.escape(self.html)}"></iframe>'
-        )
-
-
 @cache
 def make_live_page() -> Page:
     """A page that asks the server it comes from about the sentences that are typed."""
@@ -113,10 +83,7 @@ def page_data(
     words = sorted({token for system in systems for record in system.records for token in record.likely_tokens})
     index = {token: number for number, token in enumerate(words)}
     return {
-        "systems": [
-            {key: getattr(system, key) for key in ("name", "mechanism", "equation", "subwords", "heads")}
-            for system in systems
-        ],
+        "systems": [{key: value for key, value in vars(system).items() if key != "records"} for system in systems],
         "tokenLinks": token_links,
         "words": words,
         "items": [
@@ -144,46 +111,8 @@ def make_page(
         content: What else the template shows.
     """
     live = data.get("live", False)
-    paths = [*(FOLDER / name for name in FILES[: None if live else -1]), *files]
-    texts = {path: path.read_text(encoding="utf-8") for path in paths}
-    style = "".join(text for path, text in texts.items() if path.suffix == ".css")
-    scripts = [text for path, text in texts.items() if path.suffix == ".js"]
-    connections = "connect-src 'self'; " if live else ""
-    policy = (
-        f"default-src 'none'; script-src {' '.join(map(policy_hash, scripts))}; style-src {policy_hash(style)}; "
-        f"{connections}img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-    html = template(page.name, page.parent).render(
-        title=title, policy=policy, style=style, scripts=scripts, data=as_script_data(data), live=live, **content
-    )
-    return Page(html, policy)
-
-
-def template(name: str, folder: Path = FOLDER, **options: Any) -> Any:
-    """A template, which escapes what is filled in and may extend one of this folder.
-
-    Args:
-        name: Its file.
-        folder: Where it is.
-        options: Those of Jinja2's environment.
-    """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    loader = FileSystemLoader([folder, FOLDER])
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **options)
-    return environment.get_template(name)
-
-
-def policy_hash(content: str) -> str:
-    """The hash by which a content security policy allows a script or a style."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-
-def as_script_data(value: Any) -> str:
-    """JSON for a script element: nothing in it can end the element or begin another."""
-    escapes = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return "".join(escapes.get(character, character) for character in text)
+    own = [ASKING, FOLDER / "live.js"] if live else files
+    return fill_page(page, title, [*FILES, *own], asks=live, data=data, live=live, **content)
 
 
 def _as_triples(links: GoldLinks) -> list[tuple[int, int, int]]:

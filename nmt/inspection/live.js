@@ -3,19 +3,8 @@
   let latest = 0;
   const say = (text) => { at("asked").textContent = text; };
 
-  async function load(path, options) {
-    const reply = await fetch(path, options), found = await reply.json();
-    if (!reply.ok) throw new Error(found.error || `status ${reply.status}`);
-    return found;
-  }
-
   async function begin() {
-    const [languages, settings] = await Promise.all([load("languages"), load("frontend/settings")]);
-    const names = new Map(languages.map((each) => [each.code, each.name]));
-    const pairs = languages.flatMap((each) => each.targets.map((target) => [each.code, target]));
-    options("direction", pairs.map((pair) => [JSON.stringify(pair), pair.map((code) => names.get(code) || code).join(" to ")]), JSON.stringify(pairs[0]));
-    at("with-key").hidden = !settings.keyRequired;
-    at("key").required = settings.keyRequired;
+    await readOffer();
     at("sentence").focus();
   }
 
@@ -25,7 +14,7 @@
     say("Looking");
     try {
       const body = { q: at("sentence").value, given: at("given").value, source, target, api_key: at("key").value };
-      const found = await load("explore", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+      const found = await ask("explore", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
       if (asked !== latest) return false;
       if (JSON.stringify(data.systems) !== JSON.stringify(found.systems)) data.items = [];
       data.systems = found.systems;

@@ -10,12 +10,14 @@ from pathlib import Path
 from nmt.config import differing_keys, dump_config
 from nmt.corpus.data_report import read_report
 from nmt.corpus.splitting import Example
+from nmt.drawing.heatmap import make_html_heatmap
 from nmt.evaluation.attention_statistics import LABELS, READING, SHARP, tabulate_lengths
 from nmt.evaluation.breakdown import Breakdown
 from nmt.evaluation.input_text import evenly_spaced
 from nmt.evaluation.metrics import SIGNIFICANT, ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from nmt.inspection.explorer_data import name_models
+from nmt.inspection.html_page import Page
 from nmt.inspection.report_blocks import Block, Chapter, HeatMap, Picture, Preformatted, Sentence, mark_words, render
 from nmt.models.card import count, describe_model
 from nmt.models.run_records import describe_stop, find_data, read_value
@@ -41,15 +43,15 @@ MEANINGS = {
     **{LABELS[name]: text for name, text in READING.items()},
 }
 """What measures are, by their name."""
-SCALE = "The scale of all maps: weights of source tokens (across) at each step of the translation (down), mean of heads"
+SCALE = "The scale of all maps, in which heads are averaged; point at a cell to read its weight"
 
 Opened = tuple[SavedModel, Translator]
 
 
 def make_report(
     models: Sequence[Opened], examples: Sequence[Example], *, what: str, title: str, data: Path | None
-) -> str:
-    """Evaluate a model, compare it with others, and write the report as HTML.
+) -> Page:
+    """Evaluate a model, compare it with others, and make the report.
 
     Args:
         models: The model, and those to compare it with.
@@ -209,11 +211,12 @@ def _attention(evaluation: ModelEvaluation, translator: Translator, examples: Se
     yield _define(values, names, "Where the decoder looks: mean ± standard deviation")
     yield tabulate_lengths(evaluation.attention_by_length)
     yield SHARP
-    yield HeatMap(SCALE, [[tenths / 10 for tenths in range(11)]], ["0", *[""] * 9, "1"], ["weight"])
+    scale = [tenths / 10 for tenths in range(11)]
+    yield HeatMap(SCALE, make_html_heatmap([scale], list(map(str, scale)), ["weight"]))
     chosen = [examples[number].src for number in evenly_spaced(len(examples), MAPS)]
     for source, translation in zip(chosen, translator.translate(chosen, with_alignment=True), strict=True):
         if translation.alignment is not None and translation.alignment.any():
-            yield HeatMap(f"{source} → {translation.text}", *translation.weights)
+            yield HeatMap(f"{source} → {translation.text}", make_html_heatmap(*translation.weights))
 
 
 def _configs(models: Mapping[str, SavedModel]) -> Iterator[Block]:

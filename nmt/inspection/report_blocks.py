@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from nmt.inspection.explorer_page import FOLDER, template
+from nmt.inspection.html_page import FOLDER, Page, fill_page
 from nmt.system.tables import Table
 
 Mark = Literal["same", "ins", "del"]
@@ -38,15 +38,11 @@ class HeatMap:
 
     Attributes:
         caption: What it shows.
-        weights: Between 0 and 1, [rows, columns].
-        columns: Tokens of the source.
-        rows: Tokens of the translation.
+        html: What `make_html_heatmap` draws of them.
     """
 
     caption: str
-    weights: Sequence[Sequence[float]]
-    columns: Sequence[str]
-    rows: Sequence[str]
+    html: str
 
 
 @dataclass(frozen=True)
@@ -101,15 +97,16 @@ def mark_words(before: str, after: str) -> list[Piece]:
     return pieces
 
 
-def render(title: str, lead: Sequence[str], chapters: Sequence[Chapter]) -> str:
-    """The page: it loads nothing and has no script.
+def render(title: str, lead: Sequence[str], chapters: Sequence[Chapter]) -> Page:
+    """The page: it has no script.
 
     Args:
         title: Heading.
         lead: Paragraphs that say in short what the page is about.
         chapters: Its parts.
     """
-    style = (FOLDER / "report.css").read_text(encoding="utf-8")
-    page = template("report.html", trim_blocks=True, lstrip_blocks=True)
-    html: str = page.render(title=title, lead=lead, chapters=chapters, style=style, kind=lambda it: type(it).__name__)
-    return html
+
+    def kind(block: Block) -> str:
+        return type(block).__name__
+
+    return fill_page(FOLDER / "report.html", title, [FOLDER / "report.css"], lead=lead, chapters=chapters, kind=kind)

@@ -8,7 +8,7 @@ from typing import Annotated
 from nmt.inspection.explore_command import check_page, open_all
 from nmt.system import options
 from nmt.system.errors import as_nmt_errors
-from nmt.system.files import AnyPath, as_path, as_paths, write_text
+from nmt.system.files import AnyPath, as_path, as_paths
 from nmt.system.options import Option
 
 
@@ -61,5 +61,5 @@ def report(
     if len(opened) > 1:
         check_comparable(examples)
     heading = title or f"Report on {name_of(first[0].path)}"
-    write_text(Path(output), make_report(opened, examples, what=text.name, title=heading, data=as_path(data)))
+    make_report(opened, examples, what=text.name, title=heading, data=as_path(data)).write(output)
     return Path(output)

@@ -20,7 +20,8 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from nmt.corpus.splitting import Example
-from nmt.inspection.explorer_page import Page, System, make_live_page, page_data
+from nmt.inspection.explorer_page import System, make_live_page, page_data
+from nmt.inspection.html_page import Page
 from nmt.inspection.record import LONGEST, record
 from nmt.serving.access import Keys, Pages, Rate
 from nmt.serving.batches import Batcher, QueueFull, ServerStopping

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
 
-from nmt.inspection.explorer_page import Page
+from nmt.inspection.html_page import Page
 from nmt.serving.body import FORM, JSON, MULTIPART
 from nmt.serving.directions import Detection
 from nmt.system.version import __version__

@@ -13,6 +13,7 @@ from browser import Page, browsing, needs_chromium
 from conftest import Cli, Project
 
 import nmt
+from nmt.drawing.heatmap import make_html_heatmap
 from nmt.evaluation.attention_statistics import LABELS
 from nmt.inspection.report_blocks import Chapter, HeatMap, Picture, Preformatted, Sentence, mark_words, render
 from nmt.system.tables import Table
@@ -59,7 +60,7 @@ def test_the_report_says_what_the_evaluation_does_in_one_file(here: Project, cli
     # One file without scripts or paths.
     reader = Reader(report)
     assert "script" not in reader.tags
-    assert "default-src 'none'" in dict(reader.attributes).values() or "default-src 'none'" in report
+    assert "default-src &#39;none&#39;" in report
     loaded = [value or "" for name, value in reader.attributes if name in ("src", "href")]
     assert all(url.startswith(("data:", "#")) for url in loaded)
     assert str(here.root) not in reader.text.split("source:")[0]
@@ -145,10 +146,10 @@ def test_text_cannot_run(tmp_path: Path) -> None:
         Picture(HOSTILE, b"\x89PNG"),
         Sentence(HOSTILE, HOSTILE, [(HOSTILE, mark_words(HOSTILE, HOSTILE)), (HOSTILE, mark_words("a", HOSTILE))]),
         Preformatted(HOSTILE),
-        HeatMap(HOSTILE, [[1.0]], [HOSTILE], [HOSTILE]),
+        HeatMap(HOSTILE, make_html_heatmap([[1.0]], [HOSTILE], [HOSTILE])),
     ]
     path = tmp_path / "page.html"
-    path.write_text(render(HOSTILE, [HOSTILE], [Chapter(HOSTILE, blocks)]), encoding="utf-8")
+    render(HOSTILE, [HOSTILE], [Chapter(HOSTILE, blocks)]).write(path)
     with browsing() as page:
         page.open(path.as_uri(), 320)
         assert page.evaluate("window.hit") is None
@@ -248,23 +249,24 @@ def test_the_config_is_folded_on_the_screen_and_open_in_print(page_of_two: Path)
 
 @needs_chromium
 def test_a_weight_has_one_colour_in_all_maps(page_of_two: Path, project: Project) -> None:
-    cells = """[...document.querySelectorAll("table.map")].map(map => [
-      map.caption.textContent, [...map.rows].slice(1).map(row => [...row.querySelectorAll("td")].map(cell => [
-        parseFloat(cell.style.getPropertyValue("--weight")), cell.textContent, getComputedStyle(cell).backgroundColor,
-      ]))])"""
+    cells = """[...document.querySelectorAll("figure:has(table)")].map(map => [
+      map.querySelector("figcaption").textContent, [...map.querySelector("table").rows].slice(1).map(row =>
+        [...row.querySelectorAll("td")].map(cell => [
+          parseFloat(cell.title.split(": ").pop()), getComputedStyle(cell).backgroundColor,
+        ]))])"""
     translator = nmt.Run(project.run).translator()
     with browsing() as page:
         for scheme in ("light", "dark"):
             show(page, page_of_two, 1400, scheme)
             (_, (legend,)), *maps = page.evaluate(cells)
             assert [weight for weight, *_ in legend] == [tenths / 10 for tenths in range(11)]
-            assert [text for _, text, _ in legend] == ["", *(f".{tenths}" for tenths in range(1, 10)), "1.0"]
             assert len(maps) == 3
             colours: dict[float, str] = {}
-            for weight, _, colour in itertools.chain(legend, *itertools.chain(*(rows for _, rows in maps))):
+            for weight, colour in itertools.chain(legend, *itertools.chain(*(rows for _, rows in maps))):
                 assert colours.setdefault(weight, colour) == colour
-            brightness = [sum(map(float, re.findall(r"[\d.]+", colours[weight]))) for weight in sorted(colours)]
-            assert brightness == sorted(brightness, reverse=scheme == "light")
+            shades = [re.search(r"/ ([\d.]+)\)$", colours[weight]) for weight in sorted(colours)]
+            opacities = [float(shade[1]) if shade else 1.0 for shade in shades]
+            assert opacities == sorted(opacities)
             assert len({*(colour for *_, colour in legend)}) == 11
     for caption, rows in maps:
         source, _, text = caption.partition(" → ")
@@ -272,4 +274,4 @@ def test_a_weight_has_one_colour_in_all_maps(page_of_two: Path, project: Project
         assert translation.text == text
         assert translation.alignment is not None
         expected = translation.alignment.double().mean(dim=1).tolist()
-        assert [[weight for weight, *_ in row] for row in rows] == [pytest.approx(row, abs=6e-4) for row in expected]
+        assert [[weight for weight, *_ in row] for row in rows] == [pytest.approx(row, abs=6e-3) for row in expected]

@@ -100,4 +100,4 @@ def test_the_page_for_people_names_every_route_and_field(client: httpx.Client, d
     assert re.findall("<code>(.*?)</code>", section) == fields
     assert "Code of the language of the text; auto detects it." in section
     assert "://" not in reply.text
-    assert "unsafe" not in reply.headers["content-security-policy"]
+    assert "script-src 'none'" in reply.headers["content-security-policy"]

@@ -1,0 +1,20 @@
+"use strict";
+/** Ask the server; an error says after how many `seconds` to try again. */
+async function ask(path, options) {
+  const reply = await fetch(path, options), answer = await reply.json();
+  if (reply.ok) return answer;
+  throw Object.assign(new Error(answer.error || `status ${reply.status}`), { seconds: Number(reply.headers.get("Retry-After")) });
+}
+
+/** Offer the directions that the server has, and a field for a key if it needs one: names of languages, and characters of a text. */
+async function readOffer() {
+  const [languages, settings] = await Promise.all([ask("languages"), ask("frontend/settings")]), select = at("direction");
+  const names = new Map(languages.map(({ code, name }) => [code, name]));
+  for (const { code, name, targets } of languages) {
+    for (const target of targets) select.add(new Option(`${name} to ${names.get(target)}`, JSON.stringify([code, target])));
+  }
+  select.parentElement.hidden = select.length < 2;
+  at("with-key").hidden = !settings.keyRequired;
+  at("key").required = settings.keyRequired;
+  return [names, settings.charLimit];
+}

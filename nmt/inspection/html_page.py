@@ -1,0 +1,73 @@
+"""Pages: each is one HTML file, which may load nothing and run only its own scripts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.system.files import AnyPath, write_text
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page as HTML; in a notebook, shown in a frame; `write` stores it.
+
+    Attributes:
+        html: The whole file.
+        policy: The content security policy that it sets.
+    """
+
+    html: str
+    policy: str
+
+    def __repr__(self) -> str:
+        return f'<Page of {len(self.html):,} characters; write("page.html") stores it>'
+
+    def write(self, path: AnyPath) -> None:
+        """Write the file: `page.write("page.html")`."""
+        write_text(Path(path), self.html)
+
+    def _repr_html_(self) -> str:
+        return (
+            '<iframe sandbox="allow-scripts allow-downloads" style="width: 100%; height: 48rem; border: 0" '
+            f'srcdoc="{html.escape(self.html)}"></iframe>'
+        )
+
+
+def fill_page(template: Path, title: str, files: Sequence[Path], *, asks: bool = False, **values: object) -> Page:
+    """Fill a template, which escapes what it is given.
+
+    Args:
+        template: A template that extends `frame.html`.
+        title: Title of the page.
+        files: Its styles, after that of the frame, and its scripts.
+        asks: Whether it may ask the server that it comes from.
+        values: What the template names.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    texts = {path: path.read_text(encoding="utf-8") for path in (FOLDER / "frame.css", *files)}
+    style = "".join(text for path, text in texts.items() if path.suffix == ".css")
+    scripts = [text for path, text in texts.items() if path.suffix == ".js"]
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes) or "'none'"
+    policy = (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    ) + ("; connect-src 'self'" if asks else "")
+    environment = Environment(
+        loader=FileSystemLoader([template.parent, FOLDER]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
+    page = environment.get_template(template.name)
+    return Page(page.render(title=title, policy=policy, style=style, scripts=scripts, **values), policy)

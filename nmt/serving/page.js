@@ -1,0 +1,85 @@
+"use strict";
+const PAUSE = 400, LONGEST_TYPED = 2000; // milliseconds without a key; characters that are translated unasked
+const EXAMPLES = {
+  cs: "Ona čte knihu.", de: "Sie liest ein Buch.", en: "She is reading a book.", es: "Ella lee un libro.", fr: "Elle lit un livre.",
+  it: "Lei legge un libro.", ja: "彼女は本を読んでいる。", pt: "Ela lê um livro.", ru: "Она читает книгу.", zh: "她在看书。",
+};
+const at = (id) => document.getElementById(id);
+const showStatus = (text) => { at("status").textContent = text; };
+let names, limit, timer, running, delay = 0, notBefore = 0;
+
+async function begin() {
+  [names, limit] = await readOffer();
+  change();
+}
+
+/** Show what follows from the text and the direction, and translate when nothing has been typed for a moment. */
+function change() {
+  if (!names) return; // begin() calls it again
+  const [source, target] = JSON.parse(at("direction").value), text = at("text").value, length = [...text].length;
+  const [line, ...others] = text.split("\n").filter((one) => one.trim());
+  clearTimeout(timer);
+  running?.abort();
+  for (const [id, code] of [["text", source], ["result", target]]) {
+    at(id).lang = code;
+    at(`${id}-name`).textContent = names.get(code);
+  }
+  at("swap").value = JSON.stringify([target, source]);
+  at("swap").hidden = ![...at("direction").options].some(({ value }) => value === at("swap").value);
+  at("example").value = EXAMPLES[source.slice(0, 2)] ?? "";
+  at("example").textContent = `Try “${at("example").value}”`;
+  at("example").hidden = Boolean(text) || !at("example").value;
+  at("count").textContent = `${length.toLocaleString("en")} of ${limit.toLocaleString("en")} characters`;
+  at("count").className = length > limit ? "over" : "";
+  at("inside").textContent = others.length ? "Look inside the first line" : "Look inside";
+  at("inside").href = line ? `explore#${new URLSearchParams({ from: source, to: target, q: line.trim() })}` : "explore";
+  if (!line) at("result").textContent = "";
+  showStatus(length > limit ? "Too long" : length > LONGEST_TYPED ? "Press Translate: a long text is not translated unasked" : "");
+  delay = 0;
+  if (line && length <= Math.min(limit, LONGEST_TYPED) && at("form").checkValidity()) {
+    timer = setTimeout(translate, Math.max(PAUSE, notBefore - Date.now()));
+  }
+}
+
+/** Translate the text instead of what is being translated; try again when a busy server allows it. */
+async function translate(event) {
+  event?.preventDefault();
+  const [source, target] = JSON.parse(at("direction").value);
+  clearTimeout(timer);
+  running?.abort();
+  const { signal } = running = new AbortController();
+  showStatus("Translating");
+  try {
+    const body = new URLSearchParams({ q: at("text").value, source, target, api_key: at("key").value });
+    at("result").textContent = (await ask("translate", { method: "POST", body, signal })).translatedText;
+    showStatus("Done");
+  } catch (error) {
+    if (signal.aborted) return;
+    delay = Math.max(error.seconds || 0, 2 * delay);
+    notBefore = Date.now() + 1000 * delay;
+    if (error.seconds) timer = setTimeout(translate, 1000 * delay);
+    showStatus(`Not translated: ${error.message}${error.seconds ? `; trying again in ${delay} s` : ""}`);
+  }
+}
+
+function fill(text) {
+  at("text").value = text;
+  at("text").focus();
+  change();
+}
+
+for (const id of ["direction", "key", "text"]) at(id).addEventListener(id === "text" ? "input" : "change", change);
+at("example").addEventListener("click", () => fill(at("example").value));
+at("swap").addEventListener("click", () => {
+  at("direction").value = at("swap").value;
+  fill(at("result").textContent || at("text").value);
+});
+at("copy").addEventListener("click", () => {
+  getSelection().selectAllChildren(at("result")); // navigator.clipboard is missing on pages without TLS
+  showStatus(document.execCommand("copy") ? "Copied" : "Copy the marked text");
+});
+at("form").addEventListener("submit", translate);
+at("text").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("form").requestSubmit();
+});
+begin().catch((error) => showStatus(`The server does not answer: ${error.message}`));
