@@ -8,12 +8,11 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from nmt.comparison.trial import CONFIG, HYPOTHESES, REFERENCES, RESULT
+from nmt.comparison.trial import CONFIG, HYPOTHESES, REFERENCES
 from nmt.config import read_config
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, compare_systems
 from nmt.evaluation.model_evaluation import MAX_TESTED
-from nmt.system.errors import DataError
 
 Result = Mapping[str, Any]
 """Content of a trial's `result.json`."""
@@ -88,11 +87,7 @@ def make_rows(finished: Mapping[Path, Result]) -> list[Row]:
 
 
 def _test(finished: Mapping[Path, Result]) -> dict[Path, float | None]:
-    """p-values in BLEU by paired bootstrap resampling, seed by seed, of test sets that are not too large for it.
-
-    Raises:
-        DataError: Translations are damaged.
-    """
+    """p-values in BLEU by paired bootstrap resampling, seed by seed, of test sets that are not too large for it."""
     p_values: dict[Path, float | None] = {}
     first = next((result["name"] for result in finished.values()), None)
     test_sets = {folder: _test_set(folder, result) for folder, result in finished.items()}
@@ -102,11 +97,6 @@ def _test(finished: Mapping[Path, Result]) -> dict[Path, float | None]:
         others = [folder for folder in finished if folder != baseline and test_sets[folder] == test_sets[baseline]]
         systems = [(str(folder), _lines(folder / HYPOTHESES)) for folder in (baseline, *others)]
         examples = [Example("", tuple(line.split("\t"))) for line in _lines(baseline / REFERENCES)]
-        for folder, lines in systems:
-            if len(lines) != len(examples):
-                raise DataError(
-                    f"{Path(folder, HYPOTHESES)}: is damaged; delete {Path(folder, RESULT)} to evaluate it again"
-                )
         if others:
             config = read_config(baseline / CONFIG)
             rules = ScoringRules.for_text(config.text, config.data.languages[1])

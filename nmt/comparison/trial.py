@@ -47,16 +47,7 @@ TRAINING_KEYS = (
     *("precision", "environment", "parameters", "updates", "epochs", "tokens", "training_seconds", "total_seconds"),
     *("tokens_per_second", "peak_mib", "best_update", "curve"),
 )
-KEYS = {
-    TRIAL: ("format_version", "name", "seed", "settings", "budget_minutes", "data", "data_checksum", "split"),
-    BUDGET: ("updates", "updates_per_epoch"),
-    TRAINING: TRAINING_KEYS,
-    RESULT: (
-        *("format_version", "name", "seed", "split", "sentences", "beam_size", "scores", "diagnosis", "teacher_forced"),
-        *("attention", "sentences_per_second", "lengths", "finished", *TRAINING_KEYS),
-    ),
-}
-"""What the JSON files of a trial must have."""
+"""What is stored of a training."""
 TIMED = 1000
 """Sentences of which the speed of translation is measured."""
 
@@ -117,10 +108,8 @@ def read_record(path: Path) -> dict[str, Any]:
         DataError: It is missing, damaged or of another version.
     """
     values = read_json(path)
-    if isinstance(values, dict) and values.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
-        raise DataError(f"{path}: is of another version; delete {path.parent} to make the cell again")
-    if not isinstance(values, dict) or not values.keys() >= {*KEYS[path.name]}:
-        raise DataError(f"{path}: is damaged; delete {path.parent} to make the cell again")
+    if not isinstance(values, dict) or values.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
+        raise DataError(f"{path}: is damaged or of another version; delete {path.parent} to make the cell again")
     return values
 
 
