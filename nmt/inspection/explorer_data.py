@@ -141,6 +141,7 @@ def _rate(
 
 def name_of(path: Path) -> str:
     """The name of a model on the page: the name of its run."""
+    path = path.absolute()
     return path.parent.name if path.name == "best" else path.name
 
 
