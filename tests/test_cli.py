@@ -73,7 +73,9 @@ def test_evaluate_on_files(here: Project, cli: Cli) -> None:
     assert_error(cli("evaluate", "--src", "a.src", "--ref", "b.ref"), "b.ref", "1 lines", "2")
     assert_error(cli("evaluate", "--src", "a.src"), "--ref")
     assert_error(cli("evaluate", "--ref", "a.ref"), "--src")
-    assert_error(cli("evaluate", "--src", "a.src", "--ref", "a.ref", "--split", "test"), "not both")
+    assert_error(
+        cli("evaluate", "--src", "a.src", "--ref", "a.ref", "--split", "test"), "give one of: --src, or --split"
+    )
     assert_error(cli("evaluate", "--split", "dev"), "test, valid or train")
     assert_error(cli("evaluate", "--src", "none", "--ref", "a.ref"), "none")
 

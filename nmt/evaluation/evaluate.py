@@ -80,7 +80,7 @@ def evaluate(
         raise ConfigError(f"--test {test}: must be {' or '.join(PAIRED_TESTS)}")
     outputs = {"--json": json_path, "--hypotheses": hypotheses_path, "--references": references_path}
     check_files(outputs, [*as_paths(against), src, *as_paths(ref)])
-    text = InputText.read_test_set(split, data, src, ref)
+    text = InputText.read(split=split, data=data, src=src, ref=ref, scored=True)
     search = {"beam_size": beam_size, "batch_size": batch_size}
     models, translator = open_translator(as_paths(model), device, search, allowed_classes, overrides=overrides)
     examples, _ = text.of(models)

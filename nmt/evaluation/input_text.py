@@ -103,16 +103,17 @@ class InputText:
         ref: AnyPaths | None,
         gold: AnyPath | None = None,
         target: str | None = None,
+        scored: bool = False,
     ) -> InputText:
-        """Check which text is meant, and read it unless it is a split.
+        """Check which text is meant, and read it unless it is a split; what is scored has references.
 
         Raises:
             ConfigError: Arguments conflict.
             DataError: A file cannot be used.
         """
         if sum((sentence is not None, src is not None, bool(split or data))) > 1:
-            raise ConfigError("give one of: a sentence, --src, or --split and --data")
-        if ref and src is None:
+            raise ConfigError(f"give one of: {'' if scored else 'a sentence, '}--src, or --split and --data")
+        if (ref and src is None) or (scored and src is not None and not ref):
             raise ConfigError("--ref belongs to --src: give both")
         if gold is not None and (sentence is not None or (src is not None and not ref)):
             raise ConfigError("--gold aligns references: give a split, or --src with --ref")
@@ -128,22 +129,6 @@ class InputText:
             examples = read_files(Path(src), as_paths(ref))
         links = None if gold is None else (Path(gold), read_alignments(Path(gold)))
         return cls(str(src or split or "test"), examples, as_path(data), links)
-
-    @classmethod
-    def read_test_set(
-        cls, split: str | None, data: AnyPath | None, src: AnyPath | None, ref: AnyPaths | None
-    ) -> InputText:
-        """Read sentences with references, or choose a split.
-
-        Raises:
-            ConfigError: Arguments conflict.
-            DataError: A file cannot be used.
-        """
-        if (src is None) == bool(ref):
-            raise ConfigError("--src and --ref belong together: give both or neither")
-        if src is not None and (split or data):
-            raise ConfigError("give --src and --ref, or --split and --data, not both")
-        return cls.read(split=split, data=data, src=src, ref=ref)
 
     def of(
         self, models: Sequence[SavedModel], sample: int | None = None

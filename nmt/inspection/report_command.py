@@ -54,7 +54,7 @@ def report(
     from nmt.inspection.model_report import make_report
 
     check_page(output, (src, *as_paths(ref)))
-    text = InputText.read_test_set(split, data, src, ref)
+    text = InputText.read(split=split, data=data, src=src, ref=ref, scored=True)
     opened = open_all(model, against, device, allowed_classes)
     first = opened[0]
     examples, _ = text.of([first[0]])

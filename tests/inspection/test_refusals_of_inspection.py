@@ -40,7 +40,7 @@ PAGE = ["attention", "--output", "p.html"]
         ([*PAGE, "a b", "--against", "nowhere"], "nowhere"),
         (["explain", "a b", "--step", "99"], "--step 99: the translation has"),
         (["explain", "  "], "the sentence has no words"),
-        (["report", "--output", "r.html", "--src", "in.txt"], "--src and --ref belong together"),
+        (["report", "--output", "r.html", "--src", "in.txt"], "--ref belongs to --src: give both"),
         (["report", "--output", "r.pdf"], "--output r.pdf: a page is HTML; give a name that ends in .html"),
     ],
 )
