@@ -256,10 +256,13 @@ def _load(config: str | Path | Config, overrides: Overrides) -> Tree:
     if isinstance(config, Config):
         return _merge(Tree.of(config.model_dump(mode="json")), above, Config)
     path = Path(config)
-    if path.suffix.lower() in _DATA and path.is_file():
+    try:
+        return _merge(_read_config_tree(find_config(str(config))), above, Config)
+    except ConfigError:
+        if path.suffix.lower() not in _DATA or not path.is_file():
+            raise
         advice = f"nmt preprocess takes it by --source {shlex.quote(str(path))}, a config as data.source"
-        raise ConfigError(f"{path}: looks like data, not a config; {advice}")
-    return _merge(_read_config_tree(find_config(str(config))), above, Config)
+        raise ConfigError(f"{path}: looks like data, not a config; {advice}") from None
 
 
 def load_config(config: str | Path | Config, overrides: Overrides = ()) -> Config:
