@@ -1,6 +1,5 @@
 """Search for translations: one loop, in which greedy search, beam search and sampling are strategies."""
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from nmt.layers.layout import Layout
 from nmt.search.constraint import Constraint, MinLength
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.stepper import Stepper
-from nmt.search.strategy import Candidates, Choice, GreedyStrategy, Strategy
+from nmt.search.strategy import Candidates, Choice, Strategy
 from nmt.search.trace import SearchStep, trace
 from nmt.text.vocabulary import BOS_ID, EOS_ID
 
@@ -45,27 +44,6 @@ class SearchSettings:
     constraints: Sequence[Constraint] = ()
     n_best: int = 1
     with_alignment: bool = False
-
-
-def greedy_search(
-    stepper: Stepper[State], src: Tensor, src_lengths: Tensor, *, max_length: int, with_alignment: bool = False
-) -> list[Hypothesis]:
-    """Take the most probable word at each step.
-
-    Args:
-        stepper: The model.
-        src: Padded source ids that end in EOS, [B, S].
-        src_lengths: Their true lengths, [B].
-        max_length: Maximum number of target tokens, including EOS; see `Lengths`.
-        with_alignment: Keep alignments.
-
-    Returns:
-        B hypotheses; their score is their log-probability. If probabilities are NaN, so is the score, and
-        there are no words.
-    """
-    settings = SearchSettings(GreedyStrategy(), Lengths(max_length), with_alignment=with_alignment)
-    hypotheses = search(stepper, src, src_lengths, settings)
-    return [best[0] if best else Hypothesis([], False, math.nan, math.nan, [], []) for best in hypotheses]
 
 
 class _Sentences(NamedTuple):

@@ -9,15 +9,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nmt.config import DROPOUT, AdamSection, Config, ConstantForcingSection
+from nmt.config import DROPOUT, AdamSection, Config, ConstantForcingSection, DecodeSection
 from nmt.corpus.batching import make_batch, plan_batches
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, open_data
 from nmt.corpus.noise import Noise, make_noise
 from nmt.evaluation.loss import mean_loss
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
-from nmt.search.search import greedy_search
-from nmt.search.stepper import Seq2SeqStepper
+from nmt.search.searcher import Searcher
 from nmt.system.device import resolve_device
 from nmt.system.errors import OutOfMemory, when_out_of_memory
 from nmt.system.memory import as_text, available_memory, peak_memory
@@ -184,15 +183,16 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
         advice = f"above {OVERFIT_LOSS}: the model cannot overfit them; see the sizes and parts under model"
         yield _find("one batch overfits", learnt, text, advice)
 
-    stepper, limit = Seq2SeqStepper(model.eval()), config.decode.max_length
-    hypotheses = greedy_search(stepper, batch.src.to(model.device), batch.src_lengths, max_length=limit)
-    same = [hypothesis.ids == pairs.tgt[index].tolist() for index, hypothesis in enumerate(hypotheses)]
+    sources, references = ([side[n].tolist() for n in range(len(pairs))] for side in (pairs.src, pairs.tgt))
+    searcher = Searcher([model.eval()], DecodeSection(beam_size=1, max_length=config.decode.max_length))
+    made = [ranked[0].ids if ranked else [] for ranked in searcher.search(sources)]
+    same = [ids == reference for ids, reference in zip(made, references, strict=True)]
     text = f"{sum(same)} of these {len(pairs)} sources are translated exactly"
     yield Finding("decoding", sum(same) >= len(pairs) / 2 if learnt else None, text)
-    for index, hypothesis in enumerate(hypotheses[:SHOWN]):
-        source = " ".join(data.src_vocabulary.decode(pairs.src[index]))
-        made, reference = (" ".join(data.tgt_vocabulary.decode(ids)) for ids in (hypothesis.ids, pairs.tgt[index]))
-        yield Finding("sample", same[index] or None, f"{source} -> {made} (reference: {reference})")
+    for n in range(min(SHOWN, len(pairs))):
+        source = " ".join(data.src_vocabulary.decode(sources[n]))
+        found, reference = (" ".join(data.tgt_vocabulary.decode(ids)) for ids in (made[n], references[n]))
+        yield Finding("sample", same[n] or None, f"{source} -> {found} (reference: {reference})")
 
 
 def typical_pairs(pairs: EncodedPairs, number: int) -> NDArray[np.int64]:

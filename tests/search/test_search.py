@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from nmt.corpus.batching import pad
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
-from nmt.search.search import SearchSettings, greedy_search, search
+from nmt.search.search import SearchSettings, search
 from nmt.search.stepper import Seq2SeqStepper
-from nmt.search.strategy import BeamStrategy
+from nmt.search.strategy import BeamStrategy, GreedyStrategy
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 VARIANTS = [
@@ -39,12 +39,11 @@ def search_with(
     beam_size: int, model: Seq2Seq, src: Tensor, lengths: Tensor, max_length: int, alpha: float = 1.0, **options: Any
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each source; a beam returns as many as it is wide unless `n_best` says else."""
-    stepper = Seq2SeqStepper(model)
-    if beam_size == GREEDY:
-        return [[best] for best in greedy_search(stepper, src, lengths, max_length=max_length, **options)]
-    options = {"n_best": beam_size, **options}
-    strategy, limits = BeamStrategy(beam_size), Lengths(max_length)
-    return search(stepper, src, lengths, SearchSettings(strategy, limits, Scoring(alpha), **options))
+    settings = SearchSettings(GreedyStrategy(), Lengths(max_length), **options)
+    if beam_size != GREEDY:
+        options = {"n_best": beam_size, **options}
+        settings = SearchSettings(BeamStrategy(beam_size), Lengths(max_length), Scoring(alpha), **options)
+    return search(Seq2SeqStepper(model), src, lengths, settings)
 
 
 EACH_VARIANT = pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: "-".join(map(str, variant)))
@@ -291,7 +290,5 @@ def test_nan_probabilities_give_no_hypotheses() -> None:
     with torch.no_grad():
         model.decoder.output.bias.fill_(torch.nan)
     src, lengths = random_sources(3, 0)
-    for (hypothesis,) in search_with(GREEDY, model, src, lengths, 5):
-        assert (hypothesis.ids, hypothesis.complete) == ([], False)
-        assert math.isnan(hypothesis.log_prob)
-    assert search_with(2, model, src, lengths, 5) == [[], [], []]
+    for beam_size in (GREEDY, 2):
+        assert search_with(beam_size, model, src, lengths, 5) == [[], [], []]
