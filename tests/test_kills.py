@@ -26,8 +26,8 @@ def test_three_kills(random_project: Project, tmp_path: Path) -> None:
     # The tensors, the folder; the tensors again.
     assert run_killed("nmt.training.checkpoint.sync", 3, begin)
     assert [path.name for path in sorted((run / "checkpoints").iterdir())] == [
+        ".update-000000012.safetensors.partial-0",
         "update-000000006.safetensors",
-        "update-000000012.safetensors.partial",
     ]
     moment = random.SystemRandom().randrange(8, 12)
     print(f"killed at update {6 + moment}")

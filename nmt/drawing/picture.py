@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.system.errors import DataError
+from nmt.system.files import atomic_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,12 +37,7 @@ def save_figure(figure: Figure, path: Path) -> None:
         DataError: matplotlib does not support the format.
     """
     kind = check_picture(path)
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        with warnings.catch_warnings():
-            # Emoji and other characters that the font lacks are drawn as boxes; the user sees that.
-            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            figure.savefig(temporary, format=kind, dpi=DPI, bbox_inches="tight")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(path) as temporary, warnings.catch_warnings():
+        # Emoji and other characters that the font lacks are drawn as boxes; the user sees that.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(temporary, format=kind, dpi=DPI, bbox_inches="tight")

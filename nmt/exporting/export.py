@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
-from nmt.system.files import AnyPath, as_path, hidden_path, read_json, set_default_permissions, write_json
+from nmt.system.files import AnyPath, as_path, atomic_file, read_json, set_default_permissions, write_json
 from nmt.system.options import Option
 from nmt.system.outputs import check_files, check_output
 from nmt.system.replacement import atomic_directory, locked
@@ -85,13 +84,8 @@ def _write_file(form: Format, saved: SavedModel, path: Path, quantization: str, 
     if path.exists() and not (overwrite and path.is_file()):
         advice = "add `overwrite=True` or choose" if path.is_file() else "choose"
         raise DataError(f"{path}: exists; {advice} another `output`")
-    temporary = hidden_path(path, f"partial-{os.getpid()}")
-    try:
-        remarks = list(form.write(saved, temporary, quantization))
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return remarks
+    with atomic_file(path) as temporary:
+        return list(form.write(saved, temporary, quantization))
 
 
 def _write_folder(form: Format, saved: SavedModel, path: Path, quantization: str, overwrite: bool) -> list[str]:

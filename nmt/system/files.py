@@ -69,26 +69,31 @@ def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
-    """Open a file for UTF-8 text with line feeds; it appears complete when the block succeeds, or not at all.
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary name next to a file; what is written there replaces the file when the block succeeds.
 
-    Until then it is next to `path` under a temporary name, always the same, so that a killed process leaves at most one
-    file. Devices and pipes are written directly.
+    The name is always the same, so that a killed process leaves at most one file. If the block fails, it is deleted.
     """
+    temporary = hidden_path(path, "partial-0")
+    try:
+        with naming(path, temporary):
+            yield temporary
+            temporary.replace(real_path(path))
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
+    """Open a file for UTF-8 text with line feeds; see `atomic_file`. Devices and pipes are written directly."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if path.exists() and not path.is_file():
         with naming(path), path.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
             yield file
         return
-    temporary = hidden_path(path, "partial-0")
-    try:
-        with naming(path, temporary):
-            with temporary.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
-                yield file
-            temporary.replace(real_path(path))
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
+        yield file
 
 
 def write_text(path: Path, text: str) -> None:

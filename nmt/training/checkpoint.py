@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor, uint8
 
 from nmt.system.errors import CheckpointError, DataError, shorten
-from nmt.system.files import check_file, naming, set_default_permissions, sync
+from nmt.system.files import atomic_file, check_file, set_default_permissions, sync
 
 log = logging.getLogger(__name__)
 
@@ -55,20 +55,16 @@ def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) 
     folder = run / FOLDER
     folder.mkdir(exist_ok=True)
     path = _path(folder, update)
-    temporary = path.with_name(path.name + ".partial")
     text = json.dumps({"format_version": FORMAT_VERSION, **checkpoint.metadata}, ensure_ascii=False)
     tensors = {key: tensor.contiguous() for key, tensor in checkpoint.tensors.items()}
-    with naming(path, temporary):
+    with atomic_file(path) as temporary:
         try:
             save_file(tensors, temporary, {_METADATA: text, _CHECKSUM: _digest(tensors, text)})
-            set_default_permissions(temporary)
-            sync(temporary)
-            temporary.replace(path)
-            sync(folder)
         except SafetensorError as error:
             raise OSError(str(error)) from None
-        finally:
-            temporary.unlink(missing_ok=True)
+        set_default_permissions(temporary)
+        sync(temporary)
+    sync(folder)
     for old in _updates(folder)[keep:]:
         _path(folder, old).unlink(missing_ok=True)
 
@@ -104,7 +100,7 @@ def clean_up_checkpoints(run: Path, update: int) -> None:
     folder = run / FOLDER
     newer = (_path(folder, number) for number in _updates(folder) if number > update)
     # .tmp?????? is how safetensors names a file that it has not finished.
-    for path in (*newer, *folder.glob("update-*.partial"), *folder.glob(".tmp??????")):
+    for path in (*newer, *folder.glob(".update-*.partial*"), *folder.glob(".tmp??????")):
         path.unlink(missing_ok=True)
 
 

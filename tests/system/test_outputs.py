@@ -137,7 +137,7 @@ def test_leftovers_of_killed_commands_are_our_own(here: Project, cli: Cli) -> No
     for name in (
         ".run.json.partial-12",
         ".learning_curve.png.partial",
-        "checkpoints/update-000000007.safetensors.partial",
+        "checkpoints/.update-000000007.safetensors.partial-0",
         "checkpoints/.tmpa1B2c3",
         ".best.partial-12/.tmpa1B2c3",
         ".best.partial-12/.config.yaml.partial-12",

@@ -109,7 +109,7 @@ def test_damaged_ones_that_are_newer_do_not_survive_pruning(run: Path, newest: N
 
 def test_only_leftovers_of_a_killed_process_are_cleaned_up(run: Path, newest: Newest) -> None:
     folder = run / "checkpoints"
-    left = ["update-000000004.safetensors.partial", ".tmpa1B2c3"]
+    left = [".update-000000004.safetensors.partial-0", ".tmpa1B2c3"]
     for name in left:
         (folder / name).write_bytes(b"half")
     for name in ("notes.txt", "update-of-mine.safetensors"):
