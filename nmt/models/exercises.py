@@ -1,5 +1,6 @@
 """The exercises of exercises.md: each function for one sentence, by the equations, and the check of a reader's own."""
 
+import copy
 import runpy
 import sys
 import traceback
@@ -55,10 +56,16 @@ def check(function: Callable[..., Any], name: str, case: str, path: Path) -> str
     rows = (value if what[0] == "B" else repeat(value) for what, value in arguments)
     results = zip(*map(equation, *rows), strict=True)
     expected = dict(zip(returns.split(", "), map(torch.stack, results), strict=True))
+    given = [copy.deepcopy(value) for _, value in arguments]
     try:
-        problem = compare(function(*(value for _, value in arguments)), expected)
-    except Exception as error:
+        problem = compare(function(*given), expected)
+    except (Exception, SystemExit) as error:
         problem = describe(error, path)
+    for number, (before, after) in enumerate(zip(arguments, given, strict=True), 1):
+        if not problem and isinstance(after, Tensor) and not torch.equal(before[1], after):
+            problem = (
+                f"changes argument {number}, which others still need: make a new tensor, as x + y does and x += y not"
+            )
     options = [f"{what} {value}" for what, value in arguments if isinstance(value, int)]
     return problem and f"with {', '.join([case, *options])}: {problem}"
 
@@ -75,16 +82,22 @@ def draw(what: str, lengths: list[int], options: dict[str, Any]) -> Any:
 def compare(found: Any, expected: dict[str, Tensor]) -> str:
     """What is wrong with results, if anything."""
     found = found if isinstance(found, tuple | list) else (found,)
-    if len(found) != len(expected):
-        return f"should return {', '.join(expected)}, but returns {len(found)} of {len(expected)} values"
-    for (name, right), actual in zip(expected.items(), found, strict=True):
+    if len(found) != len(expected) or found[0] is None:
+        number = 0 if found[0] is None else len(found)
+        return f"should return {', '.join(expected)}, but returns {number} value{'s' * (number != 1)}"
+    # A wrong alignment is the cause where a context is wrong too.
+    for (name, right), actual in sorted(
+        zip(expected.items(), found, strict=True), key=lambda pair: "align" not in pair[0][0]
+    ):
         shape = list(actual.shape) if isinstance(actual, Tensor) else type(actual).__name__
         if shape != list(right.shape):
             return f"{name} should have shape {list(right.shape)}, not {shape}"
+        if actual.dtype != right.dtype:
+            return f"{name} should be {right.dtype}, as the arguments are, not {actual.dtype}"
         difference = (actual - right).abs().nan_to_num(torch.inf)
         place = tuple(map(int, torch.unravel_index(difference.argmax(), right.shape)))
         if difference[place] > TOLERANCE:
-            numbers = f"{actual[place]:.3g} in place of {right[place]:.3g}"
+            numbers = f"{actual[place]:.7g} in place of {right[place]:.7g}"
             return f"{name} off by up to {difference[place]:.2g}, at {list(place)}: {numbers}"
     return ""
 

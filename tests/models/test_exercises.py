@@ -17,27 +17,32 @@ SOLUTIONS = inspect.getsource(exercise_solutions)
 FIRST, ALONE, LAST = exercises.CASES
 MISTAKES = [
     # function, what is right in it, what stands there instead, and the line that is written
-    ("attend", "softmax(dim=1)", "softmax(dim=0)", rf"{FIRST}: context off"),
+    ("attend", "softmax(dim=1)", "softmax(dim=0)", rf"{FIRST}: alignment off"),
     ("attend", "(alignment.unsqueeze(1) @ states).squeeze(1)", "alignment @ states", r"should have shape \[3, 4\]"),
-    ("masked_attend", "real(lengths, states.size(1))", "real(lengths, states.size(1)) | True", f"{FIRST}: context off"),
-    ("masked_attend", "real(lengths, s", "~real(lengths, s", f"{FIRST}: context off by up to .* nan in place of"),
+    (
+        "masked_attend",
+        "real(lengths, states.size(1))",
+        "real(lengths, states.size(1)) | True",
+        f"{FIRST}: alignment off",
+    ),
+    ("masked_attend", "real(lengths, s", "~real(lengths, s", f"{FIRST}: alignment off by up to .* nan in place of"),
     ("additive_scores", "torch.tanh(", "(", f"{FIRST}: scores off"),
     ("additive_scores", " + states @ U.T) @ v", ") @ v", r"scores should have shape \[3, 5\], not \[3, 1\]"),
-    ("luong_step", "masked_attend(new,", "masked_attend(s,", f"{FIRST}: vector off"),
-    ("luong_step", "[y, feedback]", "[y, s]", f"{FIRST}: vector off"),
+    ("luong_step", "masked_attend(new,", "masked_attend(s,", f"{FIRST}: alignment off"),
+    ("luong_step", "[y, feedback]", "[y, s]", f"{FIRST}: alignment off"),
     ("bahdanau_step", "[new, context, y]", "[s, context, y]", f"{FIRST}: readout off"),
     (
         "bahdanau_step",
         "masked_attend(s,",
         "masked_attend(cell(torch.cat([y, s], dim=1), s),",
-        f"{FIRST}: readout off",
+        f"{FIRST}: alignment off",
     ),
     ("local_p", "lengths * ", "scores.size(1) * ", f"{FIRST}, radius 2: alignment off"),
     ("local_p", "(radius / 2)", "radius", f"{FIRST}, radius 2: alignment off"),
     ("coverage_step", " + coverage.unsqueeze(2) * V", "", f"{FIRST}: alignment off"),
     ("coverage_step", "return alignment, coverage + alignment", "return alignment, alignment", "coverage off"),
-    ("multi_head", "q.size(-1)", "query.size(-1)", f"{FIRST}, heads 2: output off"),
-    ("multi_head", "for W in (W_k, W_v)", "for W in (W_v, W_k)", f"{FIRST}, heads 2: output off"),
+    ("multi_head", "q.size(-1)", "query.size(-1)", f"{FIRST}, heads 2: alignments off"),
+    ("multi_head", "for W in (W_k, W_v)", "for W in (W_v, W_k)", f"{FIRST}, heads 2: alignments off"),
     ("multi_head", "alignments.squeeze(2)", "alignments", r"should have shape \[3, 2, 5\], not \[3, 2, 1, 5\]"),
     ("self_attention", "    if causal:", "    if False:", f"{LAST}, heads 3, causal True: output off"),
     ("self_attention", " * words.unsqueeze(2)", "", f"{FIRST}, heads 2, causal False: output off"),
@@ -100,11 +105,23 @@ def solution_of(name: str, *changes: tuple[str, str]) -> str:
         ),
         (
             "def attend(query, states): ...\n",
-            f"attend: with {FIRST}: should return context, alignment, but returns 1 of 2 values",
+            f"attend: with {FIRST}: should return context, alignment, but returns 0 values",
         ),
         (
             "def additive_scores(*arguments): ...\n",
-            f"additive_scores: with {FIRST}: scores should have shape [3, 5], not NoneType",
+            f"additive_scores: with {FIRST}: should return scores, but returns 0 values",
+        ),
+        (
+            solution_of("attend", (", alignment\n", ", alignment.float()\n")),
+            f"attend: with {FIRST}: alignment should be torch.float64, as the arguments are, not torch.float32",
+        ),
+        (
+            "def attend(query, states):\n    raise SystemExit\n",
+            f"attend: with {FIRST}: line 2, SystemExit: ",
+        ),
+        (
+            solution_of("additive_scores", (" @ v", " @ v.mul_(-1) * -1")),
+            f"additive_scores: with {FIRST}: changes argument 5, which others still need",
         ),
         (
             solution_of("attend", ("softmax(dim=1)", "softmax(dim=1).squeeze()")),
