@@ -293,9 +293,10 @@ def test_it_is_legible(width: int, scheme: str, translator_page: Path, browser: 
 @needs_chromium
 @pytest.mark.soak
 def test_a_trained_model_translates_the_same(browser: Browser, tmp_path: Path) -> None:
+    settings = ["text={tokenizer: subword, subword: {algorithm: unigram, vocabulary_size: 200}}", "train.epochs=1"]
     with without_pictures():
-        nmt.preprocess("sample", output=tmp_path / "data")
-        nmt.train("sample", data=tmp_path / "data", output=tmp_path / "run", overrides=["train.epochs=3"])
+        nmt.preprocess("sample", output=tmp_path / "data", overrides=settings)
+        nmt.train("sample", data=tmp_path / "data", output=tmp_path / "run", overrides=settings)
     page = opened(browser, nmt.export(tmp_path / "run", to="html", output=tmp_path / "page.html"))
     page.evaluate(f"{RUN}; globalThis.run = run; globalThis.text = new TextProcessor(data.text)")
     lines = [line.split("\t")[0] for line in (SAMPLE / "deu.txt").read_text(encoding="utf-8").splitlines()[::12]]
