@@ -121,7 +121,11 @@ class AllHeads:
                 for one in self.source
             ],
             "layer_error_rates": list(self.layer_error_rates),
-            "self_attention": [{**vars(one), **one.head._asdict(), "pattern": one.pattern} for one in self.own],
+            "self_attention": [
+                {"part": one.part, **one.head._asdict(), "pattern": one.pattern}
+                | {name: getattr(one, name) for name in ("by_distance", "first", "stop", "end", "spread")}
+                for one in self.own
+            ],
         }
 
 
