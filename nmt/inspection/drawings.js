@@ -33,7 +33,7 @@ function drawLines(view) {
   const token = (text, { x, y, width, height }, chosen, tint, options) => svg("g", options, svg("title", {}, text),
     svg("rect", { x, y, width, height, rx: 5, fill: colour("soft"), stroke: colour(chosen ? "accent" : "line"), "stroke-width": chosen ? 3 : 1 }),
     svg("rect", { x, y, width, height, rx: 5, fill: colour("accent"), "fill-opacity": tint.toFixed(3) }),
-    label(x + width / 2, y + height / 2 + font * 0.35, text, { "text-anchor": "middle", "font-size": font, "font-weight": chosen ? 700 : 400, ...(columns && size(text) > width - 12 ? { textLength: width - 12, lengthAdjust: "spacingAndGlyphs" } : {}) }));
+    label(x + width / 2, y + height / 2 + font * 0.35, text, { "text-anchor": "middle", "font-size": font, "font-weight": chosen ? 700 : 400, ...(columns && width > 12 && size(text) > width - 12 ? { textLength: width - 12, lengthAdjust: "spacingAndGlyphs" } : {}) }));
   const sources = view.src.map((text, s) => {
     const box = boxes[0][s], part = token(text, box, false, hidden ? 0 : 0.4 * (weights[s] || 0), { tabindex: state.g ? 0 : null, "data-key": `source-${s}`, onclick: () => state.g && answer(s), onkeydown: (event) => state.g && press(event, () => answer(s)) });
     if (!hidden && weights[s] >= 0.02) part.append(label(columns ? box.x - 5 : box.x + box.width / 2, columns ? box.y + 19 : box.y - 6, percent(weights[s]), { "text-anchor": columns ? "end" : "middle", "font-size": 13, "data-weight": s }));

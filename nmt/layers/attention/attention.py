@@ -263,9 +263,9 @@ def build_attention(
         heads = MultiHead(query_size, key_size, section.heads, section.head_size)
     score = score or find_score(section.score)
     check_sizes(properties_of(score, section.score), heads.query_size, heads.key_size)
-    scoring = score(heads.query_size, heads.key_size, **section.options)
     if names_class(section.score):
         check_shape(score, section.score, heads.query_size, heads.key_size, section.options)
+    scoring = score(heads.query_size, heads.key_size, **section.options)
     normalize = make_normalizer(section.normalizer.name, section.normalizer.temperature)
     window: Window = GlobalWindow()
     if issubclass(kind := WINDOWS[section.window.name], Window):

@@ -135,6 +135,15 @@ def test_a_custom_class_that_returns_another_shape_is_refused(user_module: str, 
     assert str(refused.value) == f"model.attention.score: {score} {result} {inputs}; {needed}"
 
 
+def test_a_custom_class_that_cannot_be_built_is_one_line(user_module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    score = f"{user_module}.Distance"
+    monkeypatch.setattr(find_score(score), "__init__", lambda self: None)
+    with pytest.raises(
+        ConfigError, match=rf"^model.attention.score: {score} cannot be built \(.* takes 1 positional .*"
+    ):
+        build(score, 7, 7)
+
+
 def test_trying_a_custom_class_spends_no_random_numbers(user_module: str) -> None:
     path = f"{user_module}.Random"
     torch.manual_seed(1)
