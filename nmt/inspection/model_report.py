@@ -80,22 +80,21 @@ def make_report(
         Chapter("Config", list(_configs(by_name)), folded=True),
         *_data(saved),
     ]
-    lead = _lead(name, saved, evaluation, examples)
+    lead = _lead(name, saved, evaluation)
     return render(title, lead, [chapter for chapter in chapters if chapter.blocks])
 
 
-def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation, examples: Sequence[Example]) -> list[str]:
+def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation) -> list[str]:
     """Two sentences, what was trained on what and how good it is; whether training stopped; and its date if known."""
     config, described = saved.config, _describe_model(saved)
     source, target = map(language_name, config.data.languages)
     quality = next((words for least, words in QUALITY.items() if evaluation.bleu >= least), "hardly usable")
-    exact = sum(text in example.references for text, example in zip(evaluation.hypotheses, examples, strict=True))
     new = " new" if evaluation.seen.sentences == 0 else ""
     sentences = (
         f"{name} is a {config.model.family} model that learned to translate {source} to {target} from sentences and "
         f"their translations: {described['trained on']}. By a rule of thumb, its own translations of "
         f"{evaluation.sentences:,}{new} sentences ({evaluation.what}) are {quality}: {evaluation.bleu:.1f} of 100 "
-        f"BLEU, and {exact:,} are word for word the expected ones."
+        f"BLEU, and {evaluation.diagnosis.exact:,} are word for word the expected ones."
     )
     if stop := describe_stop(saved.path):
         sentences += f" {stop.capitalize()}."
@@ -142,9 +141,10 @@ def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
             "another seed would have turned out."
         )
     yield (
-        f"Faults: {evaluation.diagnosis}. Length ratio: words of the translations per word of the references. Unknown: "
-        "tokens that the model has no word for. Repetitions: a word three times in a row, or two to four words twice, "
-        "where no reference has that. Copies: equal to the source as no reference is. Empty: of a source with words."
+        f"Translations {evaluation.diagnosis}. Length ratio: words of the translations per word of the references. "
+        "Unknown: tokens that the model has no word for. Repetitions: a word three times in a row, or two to four "
+        "words twice, where no reference has that. Copies: equal to the source as no reference is. Empty: of a source "
+        "with words."
     )
     for name, measures in (("the references", evaluation.teacher_forced), ("its own words", evaluation.free_running)):
         if measures is not None:
