@@ -70,6 +70,10 @@ LEGIBILITY = """(() => {
 null where it is scrolled away), and whether its picture cuts it."""
 
 
+class LeftPageError(Exception):
+    """The browser left the page for another one while it was asked."""
+
+
 class Page:
     """A page in the browser.
 
@@ -100,6 +104,8 @@ class Page:
             informs = said.get("entry", {}).get("level") == "info"  # of what it did, such as ignoring an autofocus
             if reply.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown") and not informs:
                 self.problems.append(json.dumps(said))
+        if "navigated" in reply.get("error", {}).get("message", ""):
+            raise LeftPageError(reply)
         assert "error" not in reply, reply
         result: dict[str, Any] = reply["result"]
         return result
@@ -140,11 +146,17 @@ class Page:
         return found["result"].get("value")
 
     def wait_for(self, condition: str, seconds: float = 60) -> None:
-        """Wait until an expression is true."""
+        """Wait until an expression is true, on the next page if this one is left."""
         end = time.monotonic() + seconds
-        while not self.evaluate(condition):
+        while not self._holds(condition):
             assert time.monotonic() < end, condition
             time.sleep(0.02)
+
+    def _holds(self, condition: str) -> bool:
+        try:
+            return bool(self.evaluate(condition))
+        except LeftPageError:
+            return False
 
     def type(self, text: str) -> None:
         """Insert text where the focus is."""
