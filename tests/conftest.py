@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import torch
+from browser import Page, browsing
 from hypothesis import settings
 from safetensors.torch import load_file
 from torch import Tensor
@@ -224,6 +225,20 @@ def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         assert call("preprocess", "--config", config, "--output", data) == 0
         assert call("train", "--config", config, "--data", data, "--output", run) == 0
     return Project(root, config, data, run)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Page]:
+    with browsing() as page:
+        yield page
+
+
+@pytest.fixture
+def browser(chromium: Page) -> Iterator[Page]:
+    """A browser that has met no problem when the test is over."""
+    chromium.problems.clear()
+    yield chromium
+    assert chromium.problems == []
 
 
 @pytest.fixture

@@ -40,7 +40,9 @@ class Page:
         )
 
 
-def fill_page(template: Path, title: str, files: Sequence[Path], *, asks: bool = False, **values: object) -> Page:
+def fill_page(
+    template: Path, title: str, files: Sequence[Path], *, asks: bool = False, inline: bool = False, **values: object
+) -> Page:
     """Fill a template, which escapes what it is given.
 
     Args:
@@ -48,6 +50,7 @@ def fill_page(template: Path, title: str, files: Sequence[Path], *, asks: bool =
         title: Title of the page.
         files: Its styles, after that of the frame, and its scripts.
         asks: Whether it may ask the server that it comes from.
+        inline: Whether its elements have styles of their own.
         values: What the template names.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -55,10 +58,10 @@ def fill_page(template: Path, title: str, files: Sequence[Path], *, asks: bool =
     texts = {path: path.read_text(encoding="utf-8") for path in (FOLDER / "frame.css", *files)}
     style = "".join(text for path, text in texts.items() if path.suffix == ".css")
     scripts = [text for path, text in texts.items() if path.suffix == ".js"]
-    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes) or "'none'"
+    allowed = " ".join(map(_hash, scripts)) or "'none'"
+    styles = "'unsafe-inline'" if inline else _hash(style)
     policy = (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
+        f"default-src 'none'; script-src {allowed}; style-src {styles}; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     ) + ("; connect-src 'self'" if asks else "")
     environment = Environment(
@@ -71,3 +74,8 @@ def fill_page(template: Path, title: str, files: Sequence[Path], *, asks: bool =
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
     page = environment.get_template(template.name)
     return Page(page.render(title=title, policy=policy, style=style, scripts=scripts, **values), policy)
+
+
+def _hash(content: str) -> str:
+    """The hash by which a content security policy allows a script or a style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -109,4 +109,5 @@ def render(title: str, lead: Sequence[str], chapters: Sequence[Chapter]) -> Page
     def kind(block: Block) -> str:
         return type(block).__name__
 
-    return fill_page(FOLDER / "report.html", title, [FOLDER / "report.css"], lead=lead, chapters=chapters, kind=kind)
+    files = [FOLDER / "report.css"]
+    return fill_page(FOLDER / "report.html", title, files, inline=True, lead=lead, chapters=chapters, kind=kind)

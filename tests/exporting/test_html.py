@@ -6,13 +6,12 @@ import random
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from browser import Page as Browser
-from browser import browsing, needs_chromium
+from browser import needs_chromium
 from conftest import Cli, Project, errors, without_pictures
 
 import nmt
@@ -69,20 +68,6 @@ function run(ids, decode) {
   };
 }
 """
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browsing() as page:
-        yield page
-
-
-@pytest.fixture
-def browser(chromium: Browser) -> Iterator[Browser]:
-    """A browser that has met no problem when the test is over."""
-    chromium.problems.clear()
-    yield chromium
-    assert chromium.problems == []
 
 
 def opened(browser: Browser, path: Path, place: str = "", width: int = 1200) -> Browser:

@@ -6,14 +6,13 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from browser import Page as Browser
-from browser import browsing, needs_chromium
+from browser import needs_chromium
 from conftest import Cli, Project
 from inspection.test_record import RULES, make_translator
 
@@ -57,20 +56,6 @@ def page_of(sources: list[str], references: list[str] | None = None, number: int
         systems.append(System(f"model {heads}", "dot", "q^T k", (False, False), records))
     gold = [GoldLinks({(0, 0)}, {(0, 0), (1, 1)})] * len(sources) if references else None
     return make_page("A page", page_data(examples, systems, gold))
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browsing() as page:
-        yield page
-
-
-@pytest.fixture
-def browser(chromium: Browser) -> Iterator[Browser]:
-    """A browser that has met no problem when the test is over."""
-    chromium.problems.clear()
-    yield chromium
-    assert chromium.problems == []
 
 
 def opened(browser: Browser, page: Page, path: Path, width: int = 1200, place: str = "") -> Browser:

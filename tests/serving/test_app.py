@@ -259,7 +259,7 @@ def test_the_page_loads_nothing_from_elsewhere(client: httpx.Client) -> None:
     policy = dict(part.strip().split(" ", 1) for part in reply.headers["content-security-policy"].split(";"))
     assert policy["default-src"] == policy["frame-ancestors"] == "'none'"
     assert policy["connect-src"] == "'self'"
-    assert "unsafe" not in policy["script-src"]
+    assert "unsafe" not in str(policy)
     assert "://" not in reply.text
     assert not re.search(r"innerHTML|document\.write|\bon[a-z]+=|style=", reply.text)
     assert len(reply.content) < 10_000
