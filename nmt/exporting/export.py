@@ -16,7 +16,6 @@ from nmt.system.replacement import atomic_directory, locked
 
 if TYPE_CHECKING:
     from nmt.exporting.formats import Format
-    from nmt.models.storage import SavedModel
 
 log = logging.getLogger(__name__)
 
@@ -25,11 +24,17 @@ MARKER = "export.json"
 DISTIL = "another model can be trained on this one's translations: configs/README.md, One model in place of several"
 
 
+def _known(to: str) -> str:
+    from nmt.exporting.formats import find_format
+
+    return find_format(to).NAME
+
+
 @as_nmt_errors()
 def export(
     model: options.Model = None,
     *,
-    to: Annotated[str, Option(metavar="FORMAT")],
+    to: Annotated[str, Option(metavar="FORMAT", parse=_known)],
     output: Annotated[AnyPath, Option("-o", "PATH")],
     quantization: Annotated[str | None, Option(metavar="none|int8|float16")] = None,
     overwrite: options.Overwrite = False,
@@ -65,40 +70,43 @@ def export(
         raise ConfigError(f"`quantization`: {to} has {', '.join(form.QUANTIZATIONS)}, not {quantization}")
     if missing := [name for name in form.PACKAGES if importlib.util.find_spec(name) is None]:
         raise ConfigError(f"{to} needs {', '.join(missing)}: pip install {' '.join(missing)}")
-    saved = load_model(source, allowed_classes=allowed_classes)
-    if obstacles := list(form.find_obstacles(saved.config)):
-        lines = [f"{source}: {key}: {text}" for key, text in obstacles]
-        raise ConfigError(*lines, *(DISTIL for key, _ in obstacles[:1] if key.endswith(".kind")))
+    if path.suffix != (form.SUFFIX or path.suffix):
+        raise DataError(f"{path}: give a file that ends in {form.SUFFIX} as `output`")
     with locked(path):
-        remarks = (_write_file if form.SUFFIX else _write_folder)(form, saved, path, quantization, overwrite)
+        (_check_file if form.SUFFIX else _check_folder)(path, overwrite)
+        saved = load_model(source, allowed_classes=allowed_classes)
+        if obstacles := list(form.find_obstacles(saved.config)):
+            lines = [f"{source}: {key}: {text}" for key, text in obstacles]
+            raise ConfigError(*lines, *(DISTIL for key, _ in obstacles[:1] if key.endswith(".kind")))
+        with (atomic_file if form.SUFFIX else atomic_directory)(path) as temporary:
+            remarks = list(form.write(saved, temporary, quantization))
+            if not form.SUFFIX:
+                _list_files(form, temporary)
     for remark in remarks:
         log.info(f"note: {remark}")
     log.info(f"{to}: {path}")
     return path
 
 
-def _write_file(form: Format, saved: SavedModel, path: Path, quantization: str, overwrite: bool) -> list[str]:
-    if path.suffix != form.SUFFIX:
-        raise DataError(f"{path}: give a file that ends in {form.SUFFIX} as `output`")
+def _check_file(path: Path, overwrite: bool) -> None:
     check_files({"`output`": path}, ())
     if path.exists() and not (overwrite and path.is_file()):
         advice = "add `overwrite=True` or choose" if path.is_file() else "choose"
         raise DataError(f"{path}: exists; {advice} another `output`")
-    with atomic_file(path) as temporary:
-        return list(form.write(saved, temporary, quantization))
 
 
-def _write_folder(form: Format, saved: SavedModel, path: Path, quantization: str, overwrite: bool) -> list[str]:
+def _check_folder(path: Path, overwrite: bool) -> None:
     check_output(path, MARKER, overwrite=overwrite)
     if path.exists() and any(path.iterdir()):
         ours = {MARKER, *read_json(path / MARKER)["files"]}
         others = sorted({str(file.relative_to(path)) for file in path.rglob("*") if not file.is_dir()} - ours)
         if others:
             raise DataError(f"{path}: contains {others[0]}, which is not part of an export; choose another `output`")
-    with atomic_directory(path) as temporary:
-        remarks = list(form.write(saved, temporary, quantization))
-        files = sorted(str(file.relative_to(temporary)) for file in temporary.rglob("*") if file.is_file())
-        write_json(temporary / MARKER, {"format": form.NAME, "files": files})
-        for file in files:
-            set_default_permissions(temporary / file)
-    return remarks
+
+
+def _list_files(form: Format, folder: Path) -> None:
+    """Write what an exported folder contains, and give its files the usual permissions."""
+    files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+    write_json(folder / MARKER, {"format": form.NAME, "files": files})
+    for file in files:
+        set_default_permissions(folder / file)

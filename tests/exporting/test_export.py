@@ -85,6 +85,8 @@ def test_a_failure_leaves_nothing_new(run: Path, cli: Cli, tmp_path: Path, monke
         (("--output", "full"), "full: contains other files (no export.json); choose another --output"),
         (("--output", "run/best/out"), "is inside the"),
         (("--model", "nowhere"), "nowhere: does not exist"),
+        (("--model", "nowhere", "--to", "html", "--output", "a.txt"), "a.txt: give a file that ends in .html"),
+        (("--model", "nowhere", "--output", "file"), "file: is a file; give a folder as --output"),
     ],
 )
 def test_what_cannot_be_written_is_said_in_one_line(
@@ -98,6 +100,12 @@ def test_what_cannot_be_written_is_said_in_one_line(
     before = tree()
     assert expected in refusal(*arguments(run, tmp_path / "out", *given))
     assert tree() == before
+
+
+def test_an_unknown_format_is_named_before_what_is_missing(cli: Cli) -> None:
+    known = "known: ctranslate2, onnx, argos, hub, html; did you mean onnx?"
+    assert cli("export", "--to", "onnxx").err == f"nmt: error: onnxx: no such export format; {known}\n"
+    assert "Missing option '--output'" in cli("export", "--to", "onnx").err
 
 
 @pytest.mark.parametrize("name", ["ctranslate2", "onnx"])
