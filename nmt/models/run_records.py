@@ -166,10 +166,14 @@ def read_value(run: Path, name: str, file: str = MARKER) -> Any:
 def list_runs(directory: Path) -> Table:
     """List the runs in a folder, the latest last; a star marks the one that commands use by default.
 
+    If it has none, those of the cells of comparisons in it are listed.
+
     Raises:
         DataError: There are none.
     """
-    runs = sorted((path.parent for path in directory.glob("[!.]*/" + MARKER)), key=_last_change)
+    folders = ("[!.]*", *("[!.]*/" * depth + "cells/[!.]*/run" for depth in range(3)))
+    searches = (list(directory.glob(f"{folder}/{MARKER}")) for folder in folders)
+    runs = sorted((path.parent for path in next(filter(None, searches), [])), key=_last_change)
     if not runs:
         there = "is not a directory" if directory.exists() else "does not exist"
         what = "contains no runs" if directory.is_dir() else there
@@ -177,9 +181,10 @@ def list_runs(directory: Path) -> Table:
     default = None
     if directory.resolve() == RUNS.resolve():
         with contextlib.suppress(CheckpointError):
-            default = newest_run()[0].name
+            default = shorten(newest_run()[0].name)
     header = ("run", "", "state", "updates", "best", "training", "last change", "epoch", "at")
-    rows = [(shorten(run.name), "*" if run.name == default else "", *_describe_run(run)) for run in runs]
+    names = [shorten(str(run.relative_to(directory))) for run in runs]
+    rows = [(name, "*" if name == default else "", *_describe_run(run)) for name, run in zip(names, runs, strict=True)]
     return Table(header, rows, "lllllllll", whole="cells")
 
 

@@ -98,6 +98,15 @@ def test_what_is_finished_is_not_repeated(compared: Path, random_project: Projec
     assert all((compared / name).is_file() for name in ("bleu.png", "curves.png", "lengths.png"))
 
 
+def test_the_runs_of_cells_are_listed(compared: Path, cli: Cli) -> None:
+    runs = [f"cells/attention.score-{name}-1/run" for name in ("general", "none")]
+    for folder, above in ((compared, ""), (compared.parent, "out/")):
+        rows = [line.split("\t") for line in cli("runs", folder).out.splitlines()[1:]]
+        assert sorted(row[0] for row in rows) == [above + run for run in runs]
+        assert {(row[2], row[3]) for row in rows} == {("finished", "12/12")}
+    assert cli("translate", "a b", "--model", compared / runs[0]).code == 0
+
+
 def test_the_state_of_cells_is_shown(compared: Path, random_project: Project, tmp_path: Path) -> None:
     (trial,) = make_trials(ComparisonSection.model_validate({"config": str(random_project.config)}))
     cell, (result,) = compared / "cells/attention.score-general-1", read_table(compared)[0]["results"]
