@@ -40,6 +40,11 @@ def as_names(names: AnyPaths | None) -> list[str]:
     return [str(name) for name in ([names] if isinstance(names, str | os.PathLike) else names or ())]
 
 
+def file_above(path: Path) -> Path | None:
+    """The file that a path has in place of a folder; None if there is none."""
+    return next(filter(Path.is_file, path.parents), None)
+
+
 def shipped(relative: str) -> Path:
     """Path of a file that ships with the project (`configs/...`, `data/sample/...`).
 

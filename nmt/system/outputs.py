@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.system.errors import DataError
-from nmt.system.files import AnyPath, as_path, real_path
+from nmt.system.files import AnyPath, as_path, file_above, real_path
 
 
 class Kind(NamedTuple):
@@ -108,6 +108,8 @@ def check_files(outputs: Mapping[str, AnyPath | None], inputs: Iterable[AnyPath 
     for option, path in zip(outputs, map(as_path, outputs.values()), strict=True):
         if path is None or (path.exists() and not path.is_file()):
             continue
+        if file := file_above(path):
+            raise DataError(f"{option} {path}: {file} is a file, not a folder; choose another file")
         if not path.parent.is_dir():
             raise DataError(f"{option} {path}: the folder {path.parent} does not exist; create it")
         for other, use in taken.items():

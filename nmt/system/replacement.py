@@ -16,7 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from nmt.system.errors import DataError
-from nmt.system.files import hidden_path, naming
+from nmt.system.files import file_above, hidden_path, naming
 
 log = logging.getLogger(__name__)
 
@@ -155,8 +155,10 @@ def locked(directory: Path, timeout: float = 0) -> Iterator[None]:
         timeout: Seconds to wait for the lock.
 
     Raises:
-        DataError: Another command holds the lock.
+        DataError: Another command holds the lock, or the path leads through a file.
     """
+    if file := file_above(directory):
+        raise DataError(f"{directory}: {file} is a file, not a folder; choose another `output`")
     path = hidden_path(directory, "lock")
     missing = [parent for parent in path.parents if not parent.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)

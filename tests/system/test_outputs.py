@@ -83,6 +83,22 @@ def test_no_output_at_a_link_to_itself(here: Project, refusal: Refusal, command:
     assert "link" in line
 
 
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("preprocess CONFIG --output file/a", "file/a: {}--output"),
+        ("train CONFIG --output file/a/b", "file/a/b: {}--output"),
+        ("export --to hub --output file/a", "file/a: {}--output"),
+        ("translate a --output file/a", "--output file/a: {}file"),
+        ("evaluate --json file/a/b", "--json file/a/b: {}file"),
+    ],
+)
+def test_no_output_below_a_file(here: Project, refusal: Refusal, command: str, advice: str) -> None:
+    Path("file").touch()
+    line = refusal(*command.replace("CONFIG", str(here.config)).split())
+    assert line == advice.replace("{}", "file is a file, not a folder; choose another ")
+
+
 @pytest.mark.parametrize("source", ["d/test.jsonl", "link"])
 def test_preprocess_does_not_replace_its_own_source(here: Project, refusal: Refusal, source: str) -> None:
     shutil.copytree(DATA, "d")
