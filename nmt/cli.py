@@ -461,7 +461,7 @@ def _run_app() -> int | None:
         if hasattr(error, "possibilities"):  # there is no such option
             _name_settings(error)
         elif "unexpected extra argument" in str(getattr(error, "message", "")):
-            _ask_for_model_option(error)
+            _explain_extra(error)
         elif getattr(error, "message", None) == "":  # an option or argument is missing
             _show_example(error)
         if isinstance(error, nmt.NmtError):
@@ -509,13 +509,15 @@ def _name_settings(error: Any) -> None:
         error.possibilities = None  # other options
 
 
-def _ask_for_model_option(error: Any) -> None:
-    """Add to the error of an argument too many the option that a model is given with, if it may be meant as one."""
-    word, parameters = error.message.rpartition("(")[2].removesuffix(")"), error.ctx.command.params
+def _explain_extra(error: Any) -> None:
+    """Add to the error of an argument too many what it may be: a model without its option, or words without quotes."""
+    word, parameters = error.message.partition(" (")[2].removesuffix(")"), error.ctx.command.params
     folder = next((path for path in (Path(word), Path("runs", word)) if path.is_dir()), None)
     no_arguments = all(parameter.opts[0].startswith("-") for parameter in parameters)
     if (folder or no_arguments) and any("--model" in parameter.opts for parameter in parameters):
         error.message += f"; for a model: --model {shlex.quote(str(folder)) if folder else 'DIR'}"
+    elif sentence := error.ctx.params.get("sentence"):
+        error.message += f"; put the sentence in quotation marks: {shlex.quote(f'{sentence} {word}')}"
 
 
 def _show_example(error: Any) -> None:

@@ -256,7 +256,8 @@ EXTRA = [
     ("report -o a.html 'my run'", "; for a model: --model 'my run'"),
     ("evaluate elsewhere", "; for a model: --model DIR"),
     ("translate Hello x", "; for a model: --model runs/x"),
-    ("translate Hello world", ""),  # a sentence without quotation marks
+    ("translate Hello world", "; put the sentence in quotation marks: 'Hello world'"),
+    ("explain I --step 2 'am (too) old.'", "; put the sentence in quotation marks: 'I am (too) old.'"),
     ("runs x runs/x", ""),
 ]
 

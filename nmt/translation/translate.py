@@ -151,6 +151,8 @@ def translate(
                     text = translate_lines(translator, batch, shape, n_best=n_best, first=number)
                     print(text, end="", file=file, flush=True)
                     number += len(batch)
+                if number == 1:
+                    log.info(f"{name}: is empty; nothing is translated")
 
 
 def warn_of_file(sentence: str, option: str) -> None:

@@ -108,6 +108,13 @@ def test_a_long_line_has_one_translation(cli: Cli, tmp_path: Path) -> None:
     ]
 
 
+def test_an_empty_file_is_named(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").touch()
+    found = cli("translate", "--model", GOLDEN_MODEL, "--input", tmp_path / "in.txt")
+    assert (found.code, found.out) == (0, "")
+    assert found.err == f"{tmp_path / 'in.txt'}: is empty; nothing is translated\n"
+
+
 def test_sentences_of_a_line_are_translated_one_by_one(cli: Cli, tmp_path: Path) -> None:
     def translate(text: str, *options: str) -> list[str]:
         (tmp_path / "in.txt").write_text(text, encoding="utf-8")
