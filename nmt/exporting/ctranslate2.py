@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import Config
-from nmt.exporting.formats import Obstacle, write_usage
+from nmt.exporting.formats import Obstacle, find_other_values, write_usage
 from nmt.layers.positions import PositionedEmbedding, sinusoids
 from nmt.models.storage import SavedModel
 from nmt.models.transformer.decoder import TransformerDecoder
@@ -20,6 +20,8 @@ NAME = "ctranslate2"
 PACKAGES = ("ctranslate2",)
 QUANTIZATIONS = ("none", "int8", "float16")
 SUFFIX = ""
+KINDS = {"model.encoder.kind": ("self_attention",), "model.decoder.kind": ("transformer",)}
+"""Encoders and decoders that it runs."""
 POSITIONS = 1024
 """Sinusoids that are stored: tokens of the longest input and translation."""
 USAGE = """# {config.name} for CTranslate2
@@ -54,20 +56,14 @@ def find_obstacles(config: Config) -> Iterator[Obstacle]:
     both places of the layer norm are no obstacle: a linear layer beside an embedding becomes part of it.
     """
     model, decode = config.model, config.decode
-    if model.encoder.kind != "self_attention":
-        yield Obstacle(
-            "model.encoder.kind", f"{model.encoder.kind} encoders do not run in CTranslate2; put self_attention"
-        )
-    elif (positions := model.encoder.learned_positions) and positions <= (most := config.text.max_length):
-        few = f"{positions:,} positions do not hold text.max_length, {most:,} tokens, and the end of the sentence"
-        yield Obstacle("model.encoder.learned_positions", f"{few}; put null, or {most + 1:,} or more")
-    if model.decoder.kind != "transformer":
-        yield Obstacle(
-            "model.decoder.kind", f"{model.decoder.kind} decoders do not run in CTranslate2; put transformer"
-        )
-    elif (positions := model.decoder.learned_positions) and positions < decode.max_length:
-        few = f"{positions:,} positions do not hold decode.max_length, {decode.max_length:,} tokens"
-        yield Obstacle("model.decoder.learned_positions", f"{few}; put null, or {decode.max_length:,} or more")
+    yield from find_other_values(config, "CTranslate2", KINDS)
+    source, target = config.text.max_length + 1, decode.max_length
+    needs = ("encoder", "text.max_length and the end of the sentence", source), ("decoder", "decode.max_length", target)
+    for side, name, needed in needs:
+        positions = getattr(getattr(model, side), "learned_positions", None)
+        if positions and positions < needed:
+            few = f"{positions:,} positions do not hold {name}, {needed:,} tokens"
+            yield Obstacle(f"model.{side}.learned_positions", f"{few}; put null, or {needed:,} or more")
     if model.output_norm is not None:
         # Words' vectors could be stored with that norm, but readouts get it by a division, which no linear layer is.
         yield Obstacle("model.output_norm", f"{model.output_norm} is no part of a linear layer; put null")

@@ -1,9 +1,9 @@
 """The formats of exported models; the module of a format has its name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from nmt.config import Config
 from nmt.config.messages import suggest
@@ -26,6 +26,24 @@ class Obstacle(NamedTuple):
 
     key: str
     text: str
+
+
+def find_other_values(config: Config, program: str, possible: Mapping[str, Sequence[object]]) -> Iterator[Obstacle]:
+    """Find which choices a program does not have. A key that the model's kinds lack is none, and null is allowed.
+
+    Args:
+        config: The config.
+        program: The program.
+        possible: The values that it has, by dotted path.
+    """
+    for key, known in possible.items():
+        value: Any = config
+        for name in key.split("."):
+            value = getattr(value, name, None)
+        unused = config.model.decoder.own_attention and key.startswith("model.attention.")
+        if value is not None and value not in known and not unused:
+            names = ["null" if one is None else str(one) for one in known]
+            yield Obstacle(key, f"{value} does not run in {program}; put {' or '.join(names)}")
 
 
 class Format(Protocol):

@@ -1,7 +1,7 @@
 """A page that contains a model and translates with it as one types, in any browser, without a network."""
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import Config
-from nmt.exporting.formats import Obstacle
+from nmt.exporting.formats import Obstacle, find_other_values
 from nmt.inspection.explorer_data import name_of
 from nmt.inspection.explorer_page import System, make_page, page_data
 from nmt.layers.attention.catalog import describe_mechanism
@@ -29,31 +29,26 @@ SUFFIX = ".html"
 FOLDER = Path(__file__).parent
 FILES = ("translator.css", "network.js", "search.js", "pieces.js", "translator.js")
 """Style and scripts, after those of the explorer's page."""
-SCORES = ("additive", "concat", "dot", "general", "scaled_dot", "none")
+COMPUTED = {
+    "model.encoder.kind": ("recurrent",),
+    "model.decoder.kind": ("recurrent",),
+    "model.encoder.layer_norm": ("none", "layers"),
+    "model.decoder.layer_norm": ("none", "layers"),
+    "model.attention.score": ("additive", "concat", "dot", "general", "scaled_dot", "none"),
+    "model.attention.normalizer.name": ("softmax",),
+    "model.attention.past.name": ("none",),
+    "text.tokenizer": ("subword", "whitespace"),
+    "decode.coverage_penalty": (0,),
+    "decode.no_repeat_ngram_size": (None,),
+    "decode.sampling.temperature": (None,),
+}
+"""Values that the scripts have, of the keys that matter."""
 SENTENCES = "The page ends a sentence at every full stop before a space, also at that of an abbreviation."
 
 
 def find_obstacles(config: Config) -> Iterator[Obstacle]:
     """Find what the page's scripts do not compute: all but recurrent models, and some choices of these."""
-    model, decode, attention = config.model, config.decode, config.model.attention
-    for side, section in (("encoder", model.encoder), ("decoder", model.decoder)):
-        if section.kind != "recurrent":
-            yield Obstacle(f"model.{side}.kind", f"{section.kind} {side}s do not run in a page; put recurrent")
-        elif section.layer_norm == "cell":
-            yield Obstacle(f"model.{side}.layer_norm", "cell does not run in a page; put none or layers")
-    choices: dict[str, tuple[object, Sequence[object]]] = {
-        "model.attention.score": (attention.score, SCORES),
-        "model.attention.normalizer.name": (attention.normalizer.name, ["softmax"]),
-        "model.attention.past.name": (attention.past.name, ["none"]),
-        "text.tokenizer": (config.text.tokenizer, ["subword", "whitespace"]),
-        "decode.coverage_penalty": (decode.coverage_penalty, [0]),
-        "decode.no_repeat_ngram_size": (decode.no_repeat_ngram_size, [None]),
-        "decode.sampling.temperature": (decode.sampling.temperature, [None]),
-    }
-    for key, (value, possible) in choices.items():
-        if value not in possible:
-            names = ["null" if one is None else str(one) for one in possible]
-            yield Obstacle(key, f"{value} does not run in a page; put {' or '.join(names)}")
+    return find_other_values(config, "a page", COMPUTED)
 
 
 def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from nmt.config import Config
-from nmt.exporting.formats import Obstacle, write_usage
+from nmt.exporting.formats import Obstacle, find_other_values, write_usage
 from nmt.exporting.onnx_models import DECODERS, ENCODERS, build_graphs
 from nmt.models.storage import SavedModel
 from nmt.search.hypothesis import Lengths
@@ -16,7 +15,7 @@ NAME = "onnx"
 PACKAGES = ("onnx",)
 QUANTIZATIONS = ("none",)
 SUFFIX = ""
-SUPPORTED = {
+GRAPHS = {
     "model.encoder.kind": tuple(ENCODERS),
     "model.decoder.kind": tuple(DECODERS),
     "model.encoder.layer_norm": ("layers", "none"),
@@ -44,13 +43,7 @@ rows of memory and state.
 
 def find_obstacles(config: Config) -> Iterator[Obstacle]:
     """Find what has no graph here. Settings of the search are none: only the model is exported."""
-    ignored = "model.attention." if config.model.decoder.own_attention else "none"
-    for key, known in SUPPORTED.items():
-        value: Any = config
-        for name in key.split("."):
-            value = getattr(value, name, None)
-        if value is not None and value not in known and not key.startswith(ignored):
-            yield Obstacle(key, f"{value} is not written as ONNX; put {' or '.join(known)}")
+    return find_other_values(config, "ONNX", GRAPHS)
 
 
 def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:

@@ -57,8 +57,8 @@ def test_obstacles_come_first_and_need_no_data(project: Project, cli: Cli, tmp_p
     checked = cli("check", "--config", project.config, "--for", "ctranslate2", "--data", tmp_path / "none")
     assert checked.code == 1
     assert checked.out.splitlines() == [
-        "PROBLEM model.encoder.kind: recurrent encoders do not run in CTranslate2; put self_attention",
-        "PROBLEM model.decoder.kind: recurrent decoders do not run in CTranslate2; put transformer",
+        "PROBLEM model.encoder.kind: recurrent does not run in CTranslate2; put self_attention",
+        "PROBLEM model.decoder.kind: recurrent does not run in CTranslate2; put transformer",
         "PROBLEM decode.length_norm: CTranslate2 does not divide scores by wu; put average",
     ]
     (line,) = errors(checked.err)

@@ -194,30 +194,30 @@ def test_a_folder_has_pieces_limits_and_names(tmp_path: Path) -> None:
     [
         ([], []),
         (["model.decoder={kind: ssru}", "model.encoder={kind: self_attention}"], []),
-        (["model.encoder.layer_norm=cell"], ["model.encoder.layer_norm: cell is {}; put layers or none"]),
-        (["model.decoder.layer_norm=cell"], ["model.decoder.layer_norm: cell is {}; put layers or none"]),
+        (["model.encoder.layer_norm=cell"], ["model.encoder.layer_norm: cell {}; put layers or none"]),
+        (["model.decoder.layer_norm=cell"], ["model.decoder.layer_norm: cell {}; put layers or none"]),
         (
             ["model.attention={score: location, options: {max_length: 9}, window: {name: hard}}"],
             [
-                "model.attention.score: location is {}; put {}",
-                "model.attention.window.name: hard is {}; put global or local_p",
+                "model.attention.score: location {}; put {}",
+                "model.attention.window.name: hard {}; put global or local_p",
             ],
         ),
         (
             ["model.attention={score: additive, past: {name: coverage}, normalizer: {name: sparsemax}}"],
             [
-                "model.attention.normalizer.name: sparsemax is {}; put softmax",
-                "model.attention.past.name: coverage is {}; put none",
+                "model.attention.normalizer.name: sparsemax {}; put softmax",
+                "model.attention.past.name: coverage {}; put none",
             ],
         ),
         (
             ["model.attention={score: none}"],
-            ["model.attention.score: none is {}; put {}"],
+            ["model.attention.score: none {}; put {}"],
         ),
     ],
 )
 def test_what_is_not_written_as_onnx(settings: list[str], expected: list[str]) -> None:
     config = load_config(Config(), settings)
     assert [f"{key}: {text}" for key, text in find_obstacles(config, "onnx")] == [
-        text.format("not written as ONNX", " or ".join(SCORES)) for text in expected
+        text.format("does not run in ONNX", " or ".join(SCORES)) for text in expected
     ]
