@@ -482,7 +482,7 @@ def test_the_shell_completes_configs(tmp_path: Path) -> None:
     for words, expected in (
         (
             ["train", "--config", "ta"],
-            ["tatoeba", "tatoeba_japanese", "tatoeba_small", "tatoeba_transformer", "tab.yaml"],
+            ["tatoeba", "tatoeba_japanese", "tatoeba_public", "tatoeba_small", "tatoeba_transformer", "tab.yaml"],
         ),
         (["config", "show", "folder/"], ["folder/inner.yml"]),
         (["preprocess", "-c", "fo"], ["folder/"]),

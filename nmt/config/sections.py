@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -91,6 +91,9 @@ Probability = Annotated[Number, Field(ge=0, lt=1)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 Positive = Annotated[Number, Field(gt=0)]
 Betas = tuple[Probability, Probability]
+Script = Literal[
+    "latin", "cyrillic", "greek", "arabic", "hebrew", "devanagari", "thai", "hangul", "japanese", "chinese"
+]
 Files = Annotated[
     tuple[str, ...],
     BeforeValidator(_as_tuple),
@@ -177,7 +180,8 @@ def kinds_of(field: FieldInfo) -> tuple[Kinds | None, tuple[type[Section], ...]]
 
     A key that is a value has none.
     """
-    parts = get_args(field.annotation) or (field.annotation,)
+    named = get_origin(field.annotation) is dict  # sections by names of the user's own are one value
+    parts = () if named else get_args(field.annotation) or (field.annotation,)
     mark = next((mark for mark in field.metadata if isinstance(mark, Kinds)), None)
     return mark, tuple(part for part in parts if isinstance(part, type) and issubclass(part, Section))
 
@@ -216,6 +220,10 @@ class CleaningSection(Section):
     """Minimum share of letters among the characters that are not spaces."""
     copies: Flag = False
     """Keep pairs whose two sides are the same text."""
+    same_numbers: Flag = False
+    """Drop pairs whose sides have other numbers."""
+    scripts: dict[str, Script] = {}
+    """Scripts by language code, {en: latin, ru: cyrillic}: drop pairs most of whose letters on a side are others."""
     duplicates: Literal["drop", "drop_casefold", "keep"] = "drop"
     """What to do with repeated pairs; drop_casefold: ignore case when comparing."""
 
@@ -259,13 +267,29 @@ class AugmentSection(Section):
     """Maximum words (separated by spaces) on either side of a long pair; lengths spread evenly up to it."""
 
 
+class ExtraSection(Section):
+    """A further corpus for training alone."""
+
+    source: Files
+    """Paths or URLs, as data.source without splits."""
+    weight: Positive = key(1.0, unit="1")
+    """How often a pair is in an epoch: 2 is twice; with 0.5, half of the pairs are in all."""
+    tag: Annotated[str, Field(pattern="^<[a-z0-9]+>$")] | None = None
+    """First token of its sources, from which the model knows the corpus."""
+
+
 class DataSection(Section):
     """Where the sentences come from."""
 
     source: Files = ()
-    """Paths or URLs: one tab-separated or CSV file; two, four or six parallel files (source and target of train, valid,
-    test), where corpus is corpus.en and corpus.de; or the three files of a Tatoeba export (source sentences, target
-    sentences, links)."""
+    """Paths or URLs: one tab-separated, CSV or TMX file; two, four or six parallel files (source and target of train,
+    valid, test), where corpus is corpus.en and corpus.de; or the three files of a Tatoeba export (source sentences,
+    target sentences, links)."""
+    extra: dict[str, ExtraSection] = {}
+    """Further corpora for training alone, by names of your own: {web: {source: FILE, weight: 0.5, tag: <web>}}. A pair
+    is `weight` times in an epoch, and `tag`, if there is one, is the first token of its source."""
+    test: Files = ()
+    """A public test set, as source, in place of split.test_size; pairs that share a sentence with it are left out."""
     columns: tuple[Columns, Columns] = key((1, 2), unit="column")
     """Columns of source and target, from 1."""
     src_language: Language = "en"
@@ -296,6 +320,12 @@ class DataSection(Section):
             yield "columns", f"must be two different columns, found {self.columns[0]} twice"
         if self.source and len(self.source) not in (1, 2, 3, 4, 6):
             yield "source", f"must be 1, 2, 3, 4 or 6 files, found {len(self.source)}"
+        if self.test and len(self.source) > 3:
+            yield "test", "is for a corpus without ready-made splits; give six files in source"
+        unsplit = {"test": self.test, **{f"extra.{name}.source": corpus.source for name, corpus in self.extra.items()}}
+        for path, files in unsplit.items():
+            if len(files) > 3 or (path != "test" and not files):
+                yield path, f"must be 1, 2 or 3 files, found {len(files)}"
 
     @property
     def languages(self) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
+from nmt.corpus.cleaning import NUMBER, find_numbers
 from nmt.corpus.identity import draw
 from nmt.corpus.lines import Rows, decode_lines
 from nmt.corpus.processes import map_chunks
@@ -18,8 +19,6 @@ from nmt.corpus.store import Block, PairStore, in_chunks
 from nmt.system.progress import progress_bar
 
 FINAL_STOPS = ".!?…。！？．؟۔।"
-NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-"""A number, a time or a date; separators are part of it."""
 WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]+")
 """A word, or punctuation."""
 
@@ -37,11 +36,6 @@ def in_title_case(text: str) -> str:
 def with_lowercase_first(text: str) -> str:
     """A sentence with a small first letter."""
     return text[:1].lower() + text[1:]
-
-
-def find_numbers(text: str) -> list[str]:
-    """The digits of each number of a text, in ascending order; 2:30, 2.30 and 2,30 are the same."""
-    return sorted(re.sub(r"\D", "", number) for number in NUMBER.findall(text))
 
 
 def _without_final_stops(pair: Pair, chance: random.Random) -> Pair:

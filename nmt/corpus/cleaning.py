@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import numpy as np
 
 from nmt.config import CleaningSection, DataSection
 from nmt.corpus import Pair
-from nmt.corpus.lines import Rows
+from nmt.corpus.lines import Rows, encode_lines
 from nmt.corpus.processes import map_chunks
 from nmt.corpus.sources import Chunk, LineReport, Source, parse_chunk
 from nmt.corpus.store import Block, PairStore
@@ -20,6 +21,10 @@ from nmt.system.errors import DataError
 from nmt.system.progress import progress_bar
 from nmt.text.normalization import Normalizer
 
+NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+"""A number, a time or a date; separators are part of it."""
+SCRIPTS: dict[str, str | tuple[str, ...]] = {"chinese": "CJK", "japanese": ("CJK", "HIRAGANA", "KATAKANA")}
+"""Unicode's names of scripts that have others."""
 SAMPLES = 3
 """How many examples of a rule are in the report."""
 
@@ -80,9 +85,11 @@ class Cleaner:
 
     Args:
         options: How to repair sentences, and the limits that a pair must keep.
+        languages: Codes of source and target language.
     """
 
-    def __init__(self, options: CleaningSection) -> None:
+    def __init__(self, options: CleaningSection, languages: tuple[str, str] = ("", "")) -> None:
+        scripts = [options.scripts.get(language, "") for language in languages]
         self.normalizer = make_text_normalizer(options)
         shortest, longest, letters = options.min_length, options.max_length, options.min_letters
         characters, ratio = options.max_characters or math.inf, options.max_ratio or math.inf
@@ -95,6 +102,8 @@ class Cleaner:
             "length_ratio": lambda pair: max(map(len, pair)) > ratio * min(map(len, pair)),
             "few_letters": lambda pair: letters > 0 and min(map(letter_share, pair)) < letters,
             "copy": lambda pair: not options.copies and pair.src == pair.tgt,
+            "other_numbers": lambda pair: options.same_numbers and find_numbers(pair.src) != find_numbers(pair.tgt),
+            "other_script": lambda pair: not all(map(is_written_in, scripts, pair)),
         }
 
     def clean(self, pairs: Iterable[Pair]) -> tuple[list[Pair], CleaningReport]:
@@ -121,8 +130,16 @@ class Cleaner:
         return clean, report
 
 
-def clean_corpus(data: DataSection, source: Source, store: PairStore) -> tuple[LineReport, CleaningReport]:
+def clean_corpus(
+    data: DataSection, source: Source, store: PairStore, tag: str | None = None
+) -> tuple[LineReport, CleaningReport]:
     """Read a corpus, and store its clean pairs with their fingerprints.
+
+    Args:
+        data: How to clean.
+        source: The corpus.
+        store: Where clean pairs go, after those that it has.
+        tag: First token of the stored sources; they have the fingerprints of those without it.
 
     Returns:
         What was read line by line, and what cleaning did.
@@ -131,7 +148,7 @@ def clean_corpus(data: DataSection, source: Source, store: PairStore) -> tuple[L
         DataError: The corpus has no pair, or too many malformed lines.
     """
     lines, cleaned = LineReport(0), CleaningReport(0, 0)
-    work = partial(_clean_chunk, data.cleaning, data.split.seed)
+    work = partial(_clean_chunk, data, tag)
     with progress_bar(desc="cleaning", unit=" lines", leave=False) as bar:
         for block, chunk_lines, chunk_cleaned in map_chunks(work, source.chunks(lines), data.workers):
             store.append(block)
@@ -142,28 +159,31 @@ def clean_corpus(data: DataSection, source: Source, store: PairStore) -> tuple[L
     return lines, cleaned
 
 
-def _clean_chunk(options: CleaningSection, seed: int, chunk: Chunk) -> tuple[Block, LineReport, CleaningReport]:
+def _clean_chunk(data: DataSection, tag: str | None, chunk: Chunk) -> tuple[Block, LineReport, CleaningReport]:
     """Parse and clean the lines of a chunk: the work of one process."""
     raw, lines = parse_chunk(chunk)
-    pairs, cleaned = Cleaner(options).clean(raw)
-    return Block.encode(pairs, seed), lines, cleaned
+    pairs, cleaned = Cleaner(data.cleaning, data.languages).clean(raw)
+    block = Block.encode(pairs, data.split.seed)
+    if tag:
+        block = block._replace(src=encode_lines(f"{tag} {pair.src}" for pair in pairs))
+    return block, lines, cleaned
 
 
-def drop_repeated(options: CleaningSection, store: PairStore, report: CleaningReport) -> Rows:
-    """Rows of the first occurrence of each pair; the others are counted as dropped.
+def drop_repeated(options: CleaningSection, store: PairStore, report: CleaningReport, first: int = 0) -> Rows:
+    """Rows of the first occurrence of each pair, from row `first` on; the others are counted as dropped.
 
     Raises:
         DataError: No pair is left.
     """
-    rows = np.arange(len(store))
+    rows = np.arange(first, len(store))
     fingerprints = {"duplicate": "pair_draw", "caseless_duplicate": "caseless_pair"}
     for rule in list(fingerprints)[: ("keep", "drop", "drop_casefold").index(options.duplicates)]:
-        first = np.zeros(len(rows), dtype=bool)
-        first[np.unique(store.fingerprints(fingerprints[rule])[rows], return_index=True)[1]] = True
-        if len(repeated := rows[~first]):
+        new = np.zeros(len(rows), dtype=bool)
+        new[np.unique(store.fingerprints(fingerprints[rule])[rows], return_index=True)[1]] = True
+        if len(repeated := rows[~new]):
             report.kept -= len(repeated)
             report.dropped[rule] = RuleCount(len(repeated), [(pair,) for pair in store.pairs(repeated[:SAMPLES])])
-        rows = rows[first]
+        rows = rows[new]
     if not len(rows):
         raise DataError(f"corpus: no pair is left, as {report.explain_loss()}")
     return rows
@@ -181,6 +201,17 @@ def letter_share(text: str) -> float:
     if not text.isascii():  # the vowel signs of many scripts are marks, not letters
         letters += sum(unicodedata.category(character)[0] == "M" for character in text)
     return letters / total if total else 0.0
+
+
+def find_numbers(text: str) -> list[str]:
+    """The digits of each number of a text, in ascending order; 2:30, 2.30 and 2,30 are the same."""
+    return sorted(re.sub(r"\D", "", number) for number in NUMBER.findall(text))
+
+
+def is_written_in(script: str, text: str) -> bool:
+    """Whether at least half of the letters of a text are of a script; always without one, and without letters."""
+    names = [unicodedata.name(letter, "") for letter in text if letter.isalpha()] if script else []
+    return 2 * sum(name.startswith(SCRIPTS.get(script, script.upper())) for name in names) >= len(names)
 
 
 def _words(text: str) -> int:

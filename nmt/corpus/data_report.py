@@ -60,6 +60,8 @@ def summarise(report: DataReport) -> Iterator[str]:
         )
     if report.augmented:
         yield f"augmentation: {_describe_copies(report.augmented)}"
+    for name, extra in (report.extra or {}).items():
+        yield f"{name}: {extra}"
     yield f"vocabularies: {report.vocabulary['src']:,} source, {report.vocabulary['tgt']:,} target"
     for name, (src, tgt) in report.tokens.items():
         src_unknown, tgt_unknown = report.unknown_share[name]
@@ -188,6 +190,7 @@ def _describe_splits(report: DataReport) -> Blocks:
     yield Table(("split", "pairs", "sources", "with 1 reference", "2", "3", "4+"), rows, "lrrrrrr")
     if report.augmented:
         yield f"To the training pairs come {_describe_copies(report.augmented)}."
+    yield from (f"Of `data.extra.{name}`: {extra}." for name, extra in (report.extra or {}).items())
     yield from (f"There is no {name} split." for name, number in pairs.items() if not number)
 
 

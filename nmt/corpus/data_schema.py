@@ -25,6 +25,32 @@ class Overlap:
     examples: int
 
 
+@dataclass(frozen=True)
+class ExtraReport:
+    """What became of a further corpus.
+
+    Attributes:
+        read: Pairs before cleaning.
+        clean: Distinct clean pairs.
+        overlap: How many of them were left out because valid or test share a sentence with them.
+        pairs: Pairs in training, each once.
+        repetitions: How often they are there again.
+    """
+
+    read: int
+    clean: int
+    overlap: int
+    pairs: int
+    repetitions: int
+
+    def __str__(self) -> str:
+        again = f", repeated {self.repetitions:,} times" if self.repetitions else ""
+        return (
+            f"{self.read:,} pairs read, {self.clean:,} distinct and clean, {self.overlap:,} left out because valid or "
+            f"test share them; {self.pairs:,} in training{again}"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class SplitReport:
     """What splitting did.
@@ -62,7 +88,7 @@ class EncodingReport:
         reused: Whether tokenizers and vocabularies are those of another directory.
         tokenizer: Kind of tokenizer.
         too_many_tokens: Training pairs dropped because of their number of tokens.
-        copies: Training pairs that are copies of others in another form.
+        copies: Training pairs that are copies of others, in another form or repeated by `weight`.
         vocabulary: Size of the vocabulary of each side (`src`, `tgt`).
         distinct_tokens: Distinct tokens in training of each side.
         coverage: For each side, share of the training tokens that the N most frequent ones make up, by N.
@@ -95,6 +121,7 @@ class DataReport(EncodingReport, SplitReport):
         lines: What was read line by line.
         cleaning: What cleaning did.
         augmented: Number of copies of training pairs, by form; None without any.
+        extra: What became of further corpora, by name; None without any.
         seconds: How long it took.
     """
 
@@ -103,6 +130,7 @@ class DataReport(EncodingReport, SplitReport):
     lines: LineReport
     cleaning: CleaningReport
     augmented: dict[str, int] | None = None
+    extra: dict[str, ExtraReport] | None = None
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def read_file_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
     Raises:
         DataError: The file is unreadable, damaged or in another encoding.
     """
-    with _opened(path) as file:
+    with open_unpacked(path) as file:
         lines = iter(partial(file.readline, MAX_LINE + 1), b"")
         for number, line in enumerate(itertools.islice(lines, first_lines)):
             if number == 0:
@@ -194,7 +194,7 @@ def _check_encoding(path: Path, line: bytes, start: bytes) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[io.BufferedReader]:
+def open_unpacked(path: Path) -> Iterator[io.BufferedReader]:
     """Open a file for reading bytes; its suffix says how it is compressed.
 
     Raises:

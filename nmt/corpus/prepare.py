@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,9 +17,10 @@ from nmt.system.errors import ConfigError, as_nmt_errors, when_out_of_memory
 from nmt.system.files import AnyPath, as_names
 
 if TYPE_CHECKING:
-    from nmt.config import Config, Overrides
+    from nmt.config import Config, DataSection, Overrides
     from nmt.corpus.data_schema import DataReport
     from nmt.corpus.lines import Rows
+    from nmt.corpus.sources import Source
     from nmt.corpus.store import PairStore
 
 log = logging.getLogger(__name__)
@@ -62,8 +63,9 @@ def preprocess(
     Args:
         config: Name of a shipped config, path of a YAML file, or a config.
         source: Corpus to use instead of the config's: one tab-separated or CSV file (.txt, .csv, .zip, .gz, .xz, .bz2)
-            or URL, or corpus for corpus.en and corpus.de. Repeat it for 2, 4 or 6 parallel files (source and target of
-            train, valid, test), or for the 3 files of a Tatoeba export (source sentences, target sentences, links).
+            or URL, a translation memory (.tmx), or corpus for corpus.en and corpus.de. Repeat it for 2, 4 or 6 parallel
+            files (source and target of train, valid, test), or for the 3 files of a Tatoeba export (source sentences,
+            target sentences, links).
         output: Data directory to write; None is data/prepared/NAME.
         drop_overlap: With ready-made splits, drop training pairs that overlap valid or test.
         overrides: Values in place of the config's: `{"train.epochs": 3}` or `["train.epochs=3"]`.
@@ -102,19 +104,21 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
         ConfigError: No source is configured, or no tokenizer fits the language.
     """
     from nmt.corpus.data_report import summarise, warn_of_unknown
-    from nmt.corpus.sources import open_corpus
     from nmt.system.outputs import DATA, check_directory
     from nmt.system.replacement import check_not_in_use, locked
 
     if not config.data.source:
         raise ConfigError("data.source: is empty; list files in the config or give them with --source")
-    sources = [*map(_bundled, config.data.source)]
-    if not any("://" in source for source in sources):
-        open_corpus([*map(Path, sources)], config.data)  # what is missing is said before the output folder is looked at
+    data = config.data
+    corpora = [data.source, *filter(None, [data.test]), *(other.source for other in data.extra.values())]
+    for corpus in corpora:
+        if not any("://" in source for source in corpus):
+            _open(corpus, data)  # what is missing is said before the output folder is looked at
     fewer = " or lower data.workers" if config.data.workers != 1 else ""
     with locked(output), when_out_of_memory(f"set data.first_lines to read less{fewer}"):
         check_not_in_use(output)
-        needed = {f"data.source {number}": Path(source) for number, source in enumerate(sources, 1)}
+        files = [_bundled(source) for corpus in corpora for source in corpus]
+        needed = {f"data.source {number}": Path(source) for number, source in enumerate(files, 1)}
         check_directory(output, DATA, overwrite=overwrite, needed=needed)
         report = _write_directory(config, output)
     for line in summarise(report):
@@ -128,17 +132,22 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
 
 def _write_directory(config: Config, output: Path) -> DataReport:
     """Write the data directory: from files to ids, stage by stage."""
+    import numpy as np
+
     from nmt.config import choose_by_amount, choose_split, dump_config, resolve_auto
-    from nmt.corpus import augmentation, cleaning, data_report, dataset, download, sources, splitting, token_ids
+    from nmt.corpus import augmentation, cleaning, data_report, dataset, extra, splitting, token_ids
     from nmt.corpus.data_schema import DataReport, Marker
     from nmt.corpus.store import PairStore
     from nmt.system.files import write_text
     from nmt.system.replacement import atomic_directory
 
     begin = time.perf_counter()
-    paths = download.resolve_sources([_bundled(source) for source in config.data.source], RAW_DIRECTORY)
-    evaluation_sources = sources.open_corpus(paths, config.data)
+    evaluation_sources = _open(config.data.source, config.data)
     corpus = evaluation_sources.pop("train")
+    whole = config.data.model_copy(update={"first_lines": None})
+    if config.data.test:
+        evaluation_sources["test"] = _open(config.data.test, whole)["train"]
+    others = {name: _open(other.source, whole)["train"] for name, other in config.data.extra.items()}
     reused, pieces = token_ids.load_reused(config, Path(config.text.reuse)) if config.text.reuse else (None, {})
     with atomic_directory(output) as directory:
         store = PairStore(directory / "work")
@@ -149,9 +158,11 @@ def _write_directory(config: Config, output: Path) -> DataReport:
         config = resolve_auto(config, choose_split(len(rows)))
         # Splitting: from here on, a pair is a row of the store. Copies of training pairs come after all others.
         splits = splitting.split_corpus(config.data, evaluation_sources, store, rows, cleaned)
-        config = _fit(config, len(splits.train), {**choose_by_amount(len(splits.train)), **pieces})
         copies, augmented = augmentation.add_copies(config.data, store, splits)
+        splits, repetitions, extra_pairs = extra.add_corpora(config.data, others, store, splits)
+        config = _fit(config, len(splits.train), {**choose_by_amount(len(splits.train)), **pieces})
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
+        copies = np.concatenate([copies, repetitions])
         encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory)
         for name, examples in splits.evaluation.items():
             if examples:
@@ -166,6 +177,7 @@ def _write_directory(config: Config, output: Path) -> DataReport:
             cleaning=cleaned,
             **vars(split),
             augmented=augmented or None,
+            extra=extra_pairs or None,
             **vars(encoded),
             seconds=round(time.perf_counter() - begin, 2),
         )
@@ -202,6 +214,14 @@ def _fit(config: Config, pairs: int, values: Mapping[str, Any]) -> Config:
     if chosen:
         log.info(f"auto: with {pairs:,} pairs {', '.join(chosen)}")
     return resolve_auto(config, values)
+
+
+def _open(files: Sequence[str], data: DataSection) -> dict[str, Source]:
+    """The splits of a corpus, which is downloaded if need be."""
+    from nmt.corpus.download import resolve_sources
+    from nmt.corpus.sources import open_corpus
+
+    return open_corpus(resolve_sources([*map(_bundled, files)], RAW_DIRECTORY), data)
 
 
 def _bundled(source: str) -> str:

@@ -1,4 +1,4 @@
-"""Reading corpora: tab-separated text, parallel files and Tatoeba's exports, plain or compressed, chunk by chunk."""
+"""Reading corpora, plain or compressed, chunk by chunk: tables, parallel files, Tatoeba's exports, TMX."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import itertools
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
 from nmt.corpus.lines import CSV, TOO_LONG, UNPACK, encode_lines, in_blocks, read_file_lines, read_rows
+from nmt.corpus.tmx import read_units
 from nmt.system.errors import DataError, list_names, shorten
 from nmt.system.limits import OVERLONG
 from nmt.text.languages import language_name
 
 log = logging.getLogger(__name__)
 
+TMX = ".tmx"
+"""What the name of a translation memory has, plain or compressed."""
 MAX_LOCATIONS = 5
 """How many malformed lines are located in the report, per kind."""
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
@@ -308,6 +311,50 @@ def _numbered_sentences(path: Path, report: LineReport) -> dict[int, str]:
     return sentences
 
 
+@dataclass(frozen=True)
+class TranslationMemory(Source):
+    """A TMX file; units without text in both languages are counted as blank lines.
+
+    Attributes:
+        path: The file, plain or compressed.
+        languages: Codes of source and target; `en` is also `en-GB`.
+        first_units: Units to read; None reads all.
+    """
+
+    path: Path
+    languages: tuple[str, str]
+    first_units: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}: translation memory, {' to '.join(self.languages)}"
+
+    def chunks(self, report: LineReport) -> Iterator[Chunk]:
+        """About a megabyte of units at a time, as parallel lines that are numbered by unit."""
+        number = 1
+        units = itertools.islice(read_units(self.path), self.first_units)
+        for block in in_blocks(units, lambda unit: sum(map(len, unit.values()))):
+            pairs = [[_in_language(unit, code) for code in self.languages] for unit in block]
+            complete = [pair for pair in pairs if all(pair)]
+            report.read += len(pairs) - len(complete)
+            report.blank += len(pairs) - len(complete)
+            sides = tuple(encode_lines(pair[side] for pair in complete) for side in (0, 1))
+            yield Chunk((str(self.path),) * 2, number, sides)
+            number += len(block)
+
+    def explain_empty(self, report: LineReport) -> str:
+        """See `Source`."""
+        there = sorted({language for unit in read_units(self.path) for language in unit})
+        return (
+            f"{self.path}: no translation unit has {' and '.join(self.languages)}; its languages are "
+            f"{list_names(there) or 'none'}: set data.src_language and data.tgt_language"
+        )
+
+
+def _in_language(unit: Mapping[str, str], code: str) -> str:
+    """The text of a unit in a language, of whatever region; empty if there is none."""
+    return next((text for name, text in unit.items() if code.casefold() in (name, re.split("[-_]", name)[0])), "")
+
+
 def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[str, Source]:
     """Recognise the format of a corpus by its number of files.
 
@@ -315,9 +362,10 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[
     (.gz, .bz2, .xz) or a zip archive (.zip) of one file, not counting those whose names start with `_`.
 
     Args:
-        paths: One file with columns, tab-separated or CSV; two parallel files (source, target), or what their names
-            have before `.en` and `.de`; three files of a Tatoeba export (source sentences, target sentences, links);
-            or four or six parallel files (source and target of train, valid and, with six, test).
+        paths: One file with columns, tab-separated or CSV; a translation memory (TMX); two parallel files (source,
+            target), or what their names have before `.en` and `.de`; three files of a Tatoeba export (source sentences,
+            target sentences, links); or four or six parallel files (source and target of train, valid and, with six,
+            test).
         data: Columns and languages of one file, whether to swap source and target, and how many lines to
             read of an unsplit corpus or of the training split; None is the default.
 
@@ -339,6 +387,8 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[
         if not path.exists():  # also for a name that no file can have, such as one with a NUL character
             either = f", with or without .{data.src_language} and .{data.tgt_language}"
             raise DataError(f"{path}: no such file{'; check the path' if path.suffix or len(paths) > 1 else either}")
+    if len(paths) == 1 and TMX in paths[0].name.lower():
+        return {"train": TranslationMemory(paths[0], data.languages, data.first_lines)}
     if len(paths) == 1:
         return {"train": TabSeparated(paths[0], data.columns[::swap], data.first_lines, data)}
     if len(paths) == 3:

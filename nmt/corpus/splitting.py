@@ -6,7 +6,7 @@ sentence, directly or through other pairs, form a component, and each component 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -76,24 +76,33 @@ def split_corpus(
         DataError: There are too few pairs, or ready-made splits that cannot be used.
     """
     try:
-        if evaluation_sources:
-            return use_ready_made(data, evaluation_sources, store, rows)
-        return split_pairs(store, rows, data.split)
+        examples = {"valid": [], "test": [], **{name: _read(name, file) for name, file in evaluation_sources.items()}}
+        if "valid" in evaluation_sources:
+            return use_ready_made(data, examples, store, rows)
+        left = without_overlap(store, rows, examples["test"])
+        if not len(left):
+            raise DataError("data.test: every pair shares a sentence with it; use another test set, or other pairs")
+        public = {"test": examples["test"]} if examples["test"] else {}
+        splits = split_pairs(store, left, data.split.model_copy(update={"test_size": 0}) if public else data.split)
+        dropped = len(rows) - len(left) if public else None
+        return replace(splits, evaluation={**splits.evaluation, **public}, dropped_overlap=dropped)
     except DataError as error:
         loss = cleaned.explain_loss()
         raise DataError(f"{error}; {loss}" if loss else str(error)) from None
 
 
-def use_ready_made(data: DataSection, evaluation_sources: Mapping[str, Source], store: PairStore, rows: Rows) -> Splits:
-    """Use the ready-made splits of a corpus; with `data.drop_overlap`, drop training pairs that valid or test share."""
+def _read(name: str, source: Source) -> list[Example]:
+    """The examples of a ready-made split, as they are but for their Unicode and spaces."""
     plain = Normalizer(control_characters=False, html_entities=False)
-    examples: dict[str, list[Example]] = {"valid": [], "test": []}
-    for name, source in evaluation_sources.items():
-        pairs = [Pair(plain(pair.src), plain(pair.tgt)) for pair in read_pairs(source)]
-        for side, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=False):
-            if not any(texts):
-                raise DataError(f"{name}: all {len(pairs):,} {side} lines are empty; give text")
-        examples[name] = [Example(src, (tgt,)) for src, tgt in pairs]
+    pairs = [Pair(plain(pair.src), plain(pair.tgt)) for pair in read_pairs(source)]
+    for side, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=False):
+        if not any(texts):
+            raise DataError(f"{name}: all {len(pairs):,} {side} lines are empty; give text")
+    return [Example(src, (tgt,)) for src, tgt in pairs]
+
+
+def use_ready_made(data: DataSection, examples: dict[str, list[Example]], store: PairStore, rows: Rows) -> Splits:
+    """Use the ready-made splits of a corpus; with `data.drop_overlap`, drop training pairs that valid or test share."""
     train, dropped = rows, None
     if data.drop_overlap:
         train = without_overlap(store, rows, examples["valid"] + examples["test"])

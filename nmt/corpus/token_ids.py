@@ -167,6 +167,7 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tok
             algorithm=text.subword.algorithm,
             vocabulary_size=text.subword.vocabulary_size,
             lowercase=text.lowercase,
+            symbols=[extra.tag for extra in config.data.extra.values() if extra.tag],
         )
 
     if text.subword.joint:

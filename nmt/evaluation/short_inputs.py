@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nmt.corpus import Pair
-from nmt.corpus.augmentation import NUMBER, WORD, find_numbers, in_title_case, without_final_stop
+from nmt.corpus.augmentation import WORD, in_title_case, without_final_stop
+from nmt.corpus.cleaning import NUMBER, find_numbers
 from nmt.corpus.identity import draw
 from nmt.evaluation.diagnostics import find_repeats
 from nmt.translation.stream import translate_texts

@@ -162,7 +162,13 @@ class SubwordTokenizer(Tokenizer):
 
     @classmethod
     def learn(
-        cls, lines: Iterable[str], *, algorithm: Algorithm, vocabulary_size: int, lowercase: bool = False
+        cls,
+        lines: Iterable[str],
+        *,
+        algorithm: Algorithm,
+        vocabulary_size: int,
+        lowercase: bool = False,
+        symbols: Iterable[str] = (),
     ) -> Self:
         """Learn pieces from training text.
 
@@ -171,6 +177,7 @@ class SubwordTokenizer(Tokenizer):
             algorithm: `bpe` or `unigram`.
             vocabulary_size: Total number of pieces.
             lowercase: Lower-case the text first.
+            symbols: Texts that are always one piece.
 
         Raises:
             DataError: The text is too small for so many pieces, or too varied for so few.
@@ -188,6 +195,7 @@ class SubwordTokenizer(Tokenizer):
                 normalization_rule_name="identity",
                 remove_extra_whitespaces=True,
                 hard_vocab_limit=True,
+                user_defined_symbols=sorted(set(symbols)),
                 num_threads=1,
                 max_sentence_length=1_000_000,
                 minloglevel=2,

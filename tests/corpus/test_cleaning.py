@@ -61,10 +61,30 @@ def test_a_pair_counts_under_the_first_rule_it_violates() -> None:
         "length_ratio": Pair("1 2", "123 456"),
         "few_letters": Pair("1 2", "1 2"),
         "copy": Pair("a 2", "a 2"),
+        "other_numbers": Pair("a 2", "b 3"),
     }
-    assert list(cleaner(**rules, copies=False).rules) == list(pairs)
+    rules |= {"copies": False, "same_numbers": True}
+    assert [*pairs, "other_script"] == list(cleaner(**rules).rules)
     for name, pair in pairs.items():
-        assert verdict(pair, **rules, copies=False) == name
+        assert verdict(pair, **rules) == name
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "kept"),
+    [
+        ("Tom is 2.", "Том: 2.", True),
+        ("Tom is in Москва.", "Том в LA.", True),
+        ("Hello Мир и Москва", "Привет", False),
+        ("Tom", "Tom lives", False),
+        ("12 + 3", "12 + 3 = 15", True),
+    ],
+)
+def test_letters_of_other_scripts_are_at_most_half(src: str, tgt: str, kept: bool) -> None:
+    options = CleaningSection(scripts={"en": "latin", "ru": "cyrillic"}, min_letters=0, copies=True)
+    assert Cleaner(options, ("en", "ru")).clean([Pair(src, tgt)])[0] == [Pair(src, tgt)] * kept
+    japanese = CleaningSection(scripts={"ja": "japanese"})
+    assert Cleaner(japanese, ("en", "ja")).clean([Pair("a cat", "これは猫カフェです")])[0]
+    assert not Cleaner(japanese, ("en", "ja")).clean([Pair("a cat", "Ceci est un chat")])[0]
 
 
 @pytest.mark.parametrize(

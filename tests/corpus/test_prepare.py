@@ -1,5 +1,6 @@
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -610,3 +611,77 @@ def test_auto_pieces_are_those_of_reused_subwords(cli: Cli) -> None:
     run(settings, "first")
     run([*settings, "text.subword.vocabulary_size=auto", "text.reuse=first"], "second")
     assert read_config(Path("second/config.yaml")).text.subword.vocabulary_size == 70
+
+
+def test_further_corpora_are_for_training_alone_weighted_and_tagged() -> None:
+    """Of the further pairs one is a test sentence in other case, and one a repetition; weight 2.5 is 2 or 3 times."""
+    write_table(PAIRS)
+    run(output="alone")
+    unseen = examples_of("test", "alone")[0]
+    new = [(f"We see {word} .", f"wir sehen {word.upper()} .") for word in NUMBERS]
+    write_table([*new, new[0], (unseen[0].upper(), "etwas anderes")], "more.tsv")
+    extra = {"source": "more.tsv", "weight": 2.5, "tag": "<web>"}
+    report = run({"data.extra": {"web": extra, "src": {"source": "more.tsv", "weight": 0.5}}})
+
+    assert examples_of("test") == examples_of("test", "alone")
+    assert examples_of("valid") == examples_of("valid", "alone")
+    first, *others = (training_pairs(name) for name in ("alone", "out"))
+    pairs = others[0]
+    assert pairs[: len(first)] == first
+    tagged = [pair for pair in pairs if pair[0].startswith("<web> ")]
+    assert {(src.removeprefix("<web> "), tgt) for src, tgt in tagged} == set(new)
+    times = Counter(tagged)
+    assert set(times.values()) == {2, 3}
+    halved = [pair for pair in pairs if pair in set(new)]
+    assert len(halved) == len(set(halved)) == sum(count == 3 for count in times.values())  # the same draw of each pair
+    assert report["extra"]["web"] == {
+        "read": 14, "clean": 13, "overlap": 1, "pairs": 12, "repetitions": len(tagged) - 12,
+    }  # fmt: skip
+    assert report["copies"] == read_marker(Path("out")).copies == len(tagged) - 12
+    assert report["pairs"]["train"] == len(first) + 12 + len(halved)
+    assert set(load_seen(Path("out/text") / SEEN)) == set(identities([src for src, _ in [*first, *new]]))
+
+
+def test_a_tag_is_one_piece() -> None:
+    write_table([(src.replace("0", "o"), tgt) for src, tgt in CATS])
+    extra = "data.extra={b: {source: corpus.tsv, tag: <bt>}}"
+    run(["text={tokenizer: subword, subword: {vocabulary_size: 60, joint: true}}", extra, *in_settings(WHOLE)])
+    tokenizer = load_processor(Path("out/text")).src_tokenizer
+    (pieces,) = tokenizer.tokenize(["<bt> Tom"])
+    assert pieces[:2] == ["▁", "<bt>"]
+
+
+def in_settings(values: dict[str, Any]) -> list[str]:
+    return [f"{key}={value}" for key, value in values.items()]
+
+
+def test_a_public_test_set_takes_the_place_of_a_split_and_is_unseen() -> None:
+    write_table(PAIRS)
+    public = [("I HAVE ONE!", "anders"), ("other", "ich habe TWO ."), ("no", "nichts")]
+    report = run({"data.test": write_splits(public=public)})
+    assert examples_of("test") == public
+    assert len(examples_of("valid")) == 2
+    assert len(training_pairs()) == report["pairs"]["train"] == 12 - 2 - 2
+    assert report["dropped_overlap"] == 2
+    assert not {src for src, _ in [*training_pairs(), *examples_of("valid")]} & {"I have one .", "I have two ."}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["data.extra={web: {source: more.tsv, tag: web}}"], "data.extra.web.tag: .*'web'"),
+        (["data.extra={web: {weight: 2}}"], "data.extra.web.source: "),
+        (["data.extra={web: {source: [a, b, c, d]}}"], "data.extra.web.source: must be 1, 2 or 3 files, found 4"),
+        (["data.extra={web: {source: gone.tsv}}"], "gone.tsv: no such file"),
+        (["data.extra={web: {source: corpus.tsv}}", "data.cleaning.min_letters=1"], "no pair is left"),
+        (["data.test=gone.tsv"], "gone.tsv: no such file"),
+        (["data.test=corpus.tsv"], "data.test: every pair shares a sentence with it"),
+        (["data.source=[a, b, c, d]", "data.test=corpus.tsv"], "data.test: is for a corpus without ready-made splits"),
+    ],
+)
+def test_wrong_further_corpora_are_refused_in_one_line(settings: list[str], message: str) -> None:
+    write_table(PAIRS)
+    with pytest.raises((ConfigError, DataError), match=message) as error:
+        run(settings)
+    assert "\n" not in str(error.value)
+    assert not Path("out").exists()

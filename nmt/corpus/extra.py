@@ -1,0 +1,53 @@
+"""Further corpora for training alone, such as back-translations or another domain: `data.extra`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from nmt.config import DataSection
+from nmt.corpus.cleaning import clean_corpus, drop_repeated
+from nmt.corpus.data_schema import ExtraReport
+from nmt.corpus.lines import Rows
+from nmt.corpus.sources import Source
+from nmt.corpus.splitting import Splits, without_overlap
+from nmt.corpus.store import PairStore
+from nmt.system.errors import DataError
+
+
+def add_corpora(
+    data: DataSection, sources: Mapping[str, Source], store: PairStore, splits: Splits
+) -> tuple[Splits, Rows, dict[str, ExtraReport]]:
+    """Add the pairs of `data.extra` to a store and to the training split.
+
+    Args:
+        data: How to clean, and weight and tag of each corpus.
+        sources: The corpora, by name.
+        store: Clean pairs.
+        splits: Their splits.
+
+    Returns:
+        The splits with the further training pairs, each once; rows of their repetitions; and what became of them.
+
+    Raises:
+        DataError: A corpus has no usable pair, or too many malformed lines.
+    """
+    examples = [example for split in splits.evaluation.values() for example in split]
+    train, repetitions, reports = [splits.train], [np.empty(0, dtype=np.int64)], {}
+    for name, source in sources.items():
+        corpus, before = data.extra[name], len(store)
+        try:
+            _, cleaned = clean_corpus(data, source, store, corpus.tag)
+            clean = drop_repeated(data.cleaning, store, cleaned, before)
+        except DataError as error:
+            raise DataError(f"data.extra.{name}: {error}") from None
+        unseen = without_overlap(store, clean, examples)
+        whole, part = divmod(corpus.weight, 1)
+        times = int(whole) + (store.fingerprints("pair_draw")[unseen] < part * 2.0**64)
+        train.append(unseen[times > 0])
+        repetitions.append(np.repeat(unseen, np.maximum(times - 1, 0)))
+        numbers = cleaned.read, len(clean), len(clean) - len(unseen), len(train[-1]), len(repetitions[-1])
+        reports[name] = ExtraReport(*numbers)
+    return replace(splits, train=np.concatenate(train)), np.concatenate(repetitions), reports
