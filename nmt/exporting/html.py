@@ -27,11 +27,12 @@ PACKAGES = ()
 QUANTIZATIONS = ("int8",)
 SUFFIX = ".html"
 FOLDER = Path(__file__).parent
-FILES = ("translator.css", "network.js", "search.js", "pieces.js", "translator.js")
+NETWORK = ("layers.js", "recurrent.js", "transformer.js", "network.js")
+FILES = ("translator.css", *NETWORK, "search.js", "pieces.js", "translator.js")
 """Style and scripts, after those of the explorer's page."""
 COMPUTED = {
-    "model.encoder.kind": ("recurrent",),
-    "model.decoder.kind": ("recurrent",),
+    "model.encoder.kind": ("recurrent", "self_attention"),
+    "model.decoder.kind": ("recurrent", "transformer", "ssru"),
     "model.encoder.layer_norm": ("none", "layers"),
     "model.decoder.layer_norm": ("none", "layers"),
     "model.attention.score": ("additive", "concat", "dot", "general", "scaled_dot", "none"),
@@ -47,7 +48,7 @@ SENTENCES = "The page ends a sentence at every full stop before a space, also at
 
 
 def find_obstacles(config: Config) -> Iterator[Obstacle]:
-    """Find what the page's scripts do not compute: all but recurrent models, and some choices of these."""
+    """Find what the page's scripts do not compute."""
     return find_other_values(config, "a page", COMPUTED)
 
 
@@ -57,12 +58,13 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     src, tgt = config.data.languages
     subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
     system = System(name_of(model.path), *describe_mechanism(config.model), subwords, [])
+    limits = config.decode.max_length, model.model.decoder.max_length
     weights, content = _pack(model)
     data = {
         **page_data([], [system]),
         "languages": (src, tgt),
-        "model": config.model.model_dump(mode="json"),
-        "decode": config.decode.model_dump(mode="json"),
+        "model": {**config.model.model_dump(mode="json"), "attention": config.model.mechanism.model_dump(mode="json")},
+        "decode": {**config.decode.model_dump(mode="json"), "max_length": min(filter(None, limits))},
         "text": _describe_text(processor),
         "weights": weights,
     }

@@ -1,7 +1,8 @@
 "use strict";
 {
   const SLICE = 25, PAUSE = 150; // milliseconds of work at a time; milliseconds without a key before it begins
-  const LONGEST_DRAWN = 100, LONGEST = 1000; // source tokens whose attention is drawn, and that are read
+  const LONGEST_DRAWN = 100; // source tokens whose attention is drawn
+  const longest = Math.min(1000, (data.model.encoder.learned_positions ?? Infinity) - 1); // source tokens that are read
   const END = "⟨eos⟩";
   const EXAMPLES = {
     cs: "Ona čte knihu.", de: "Sie liest ein Buch.", en: "She is reading a book.", es: "Ella lee un libro.", fr: "Elle lit un livre.",
@@ -63,7 +64,7 @@
 
   /** Translate a sentence in slices, so that one can go on typing; null if another text was asked for meanwhile. */
   async function translate(sentence, isLatest, showPart) {
-    const src = processor.tokenize(sentence).slice(0, LONGEST);
+    const all = processor.tokenize(sentence), src = all.slice(0, longest), cut = all.length > longest;
     if (!src.length) return { text: "" };
     const work = search(network, processor.encode(src), data.decode);
     let step = work.next();
@@ -76,7 +77,7 @@
     }
     const { nodes, ends } = step.value;
     if (!ends.length) throw new Error("the model’s probabilities are not finite");
-    return { text: render(trace(nodes, ends[0]), src), item: src.length <= LONGEST_DRAWN ? describe(sentence, src, step.value) : null };
+    return { text: render(trace(nodes, ends[0]), src), cut, item: src.length <= LONGEST_DRAWN ? describe(sentence, src, step.value) : null };
   }
 
   /** Translate what is in the box, or the example, and show it. */
@@ -101,6 +102,7 @@
     at("result").setAttribute("aria-busy", false);
     data.items = done.map(({ item }) => item).filter(Boolean);
     if (done.some(({ item }) => item === null)) say(`Sentences of more than ${LONGEST_DRAWN} tokens are not drawn.`);
+    if (done.some(({ cut }) => cut)) say(`Of a sentence the first ${longest} tokens are read.`);
     go({ ...initial, u: state.u, o: state.o, h: state.h, s: Math.max(0, data.items.length - 1) });
   }
 
