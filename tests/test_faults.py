@@ -172,7 +172,7 @@ def test_the_working_folder_is_not_replaced(here: Project, monkeypatch: pytest.M
         (b"\xef\xbb\xbfa b\nc d\ne", None),
         ("a b\nc d\ne ü\nü\n".encode("latin-1"), "line 3: not UTF-8; invalid bytes became U+FFFD"),
         ("a b\nc d\ne \ufffd\n".encode(), None),
-        ("a b\n".encode("utf-16-le"), "line 1: has NUL characters, as UTF-16 does; convert it to UTF-8 first"),
+        (b"a b\nc d\ne f\0 g\n", "line 3: has NUL characters, as UTF-16 does; convert it to UTF-8 first"),
     ],
 )
 def test_encodings_of_what_is_translated(here: Project, cli: Cli, content: bytes, warning: str | None) -> None:
@@ -193,6 +193,21 @@ def test_evaluation_refuses_what_is_not_utf8(here: Project, refusal: Refusal, en
     line = refusal("evaluate", *[part for pair in files.items() for part in pair])
     assert line.startswith("bad.txt: ")
     assert ("UTF-16" if encoding.startswith("utf-16") else "line 2: not UTF-8") in line
+
+
+HALF = {
+    "UTF-16 without its mark": "a b\n".encode("utf-16-le"),  # each second byte is 0
+    "KOI8-R": "б б\n".encode("koi8-r"),
+    "all bytes": bytes(range(256)) * 9,  # no byte from 128 on fits to the next
+}
+
+
+@pytest.mark.parametrize("content", HALF.values(), ids=HALF)
+@pytest.mark.parametrize("command", ["translate --input in.bin", "score --src in.bin --tgt in.bin"])
+def test_what_is_not_text_is_refused(here: Project, refusal: Refusal, command: str, content: bytes) -> None:
+    Path("in.bin").write_bytes(content)
+    advice = "give a text file, or convert it first, as in: iconv -f UTF-16 -t UTF-8"
+    assert refusal(*command.split()) == f"in.bin: is not UTF-8 text (50% of its beginning is not); {advice}"
 
 
 def test_translating_utf16_with_its_mark_is_refused(here: Project, refusal: Refusal) -> None:

@@ -9,7 +9,8 @@ from nmt.system.errors import DataError
 from nmt.system.limits import MAX_LINE, OVERLONG
 
 CHUNK = 1 << 16
-
+UTF_16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+"""What UTF-16 begins with."""
 
 PROBLEMS = {
     "not UTF-8": ("invalid bytes became U+FFFD", "convert it to UTF-8 first"),
@@ -39,7 +40,7 @@ def stream_lines(stream: BufferedIOBase, name: str, warn: Callable[[str], object
     def decode(line: bytes) -> str:
         nonlocal number
         number += 1
-        if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        if number == 1 and line.startswith(UTF_16):
             raise DataError(f"{name}: is UTF-16, not UTF-8; convert it first: iconv -f UTF-16 -t UTF-8")
         text, problems = decode_line(line)
         for problem in problems:
@@ -85,12 +86,23 @@ def open_input(path: Path) -> BufferedReader:
     """Open a file to translate.
 
     Raises:
-        DataError: It cannot be read.
+        DataError: It cannot be read, or over a third of its beginning is not text.
     """
     try:
+        if path.is_file():
+            with path.open("rb") as file:
+                _check_is_text(file.read(CHUNK), path)
         return path.open("rb")
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _check_is_text(begin: bytes, path: Path) -> None:
+    text = begin.decode("utf-8", "replace")
+    share = (text.count("\ufffd") - begin.count("\ufffd".encode()) + text.count("\0")) / max(1, len(text))
+    if share > 1 / 3 and not begin.startswith(UTF_16):
+        advice = "give a text file, or convert it first, as in: iconv -f UTF-16 -t UTF-8"
+        raise DataError(f"{path}: is not UTF-8 text ({share:.0%} of its beginning is not); {advice}")
 
 
 def read_text(path: Path) -> list[str]:
