@@ -1,13 +1,20 @@
 """Checks of a config beyond single sections: combinations that cannot work, and settings without effect."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nmt.config.sections import Config, Conflict, Section
 
 
-def conflicts(config: Config) -> Iterator[Conflict]:
-    """Combinations that cannot work."""
-    yield from _conflicts_within(config)
+def conflicts(config: Config, wrong: Sequence[str] = ()) -> Iterator[Conflict]:
+    """Combinations that cannot work.
+
+    Args:
+        config: The config.
+        wrong: Dotted paths of values in whose place it has defaults: sections with one are not checked.
+    """
+    yield from _conflicts_within(config, wrong)
+    if wrong:
+        return
     model, text, noise = config.model, config.text, config.train.noise
     if model.tying == "all" and not text.vocabulary.joint:
         yield "model.tying", "all needs text.vocabulary.joint: true"
@@ -17,13 +24,14 @@ def conflicts(config: Config) -> Iterator[Conflict]:
             yield f"train.noise.{name}", f"needs text.tokenizer: subword and algorithm: {needed}"
 
 
-def _conflicts_within(section: Section, above: str = "") -> Iterator[Conflict]:
+def _conflicts_within(section: Section, wrong: Sequence[str], above: str = "") -> Iterator[Conflict]:
     """The conflicts of a section and of all below it."""
-    for key, message in section.conflicts():
-        yield f"{above}{key}", message.format(above)
+    if not any(path.startswith(above) for path in wrong):
+        for key, message in section.conflicts():
+            yield f"{above}{key}", message.format(above)
     for name in type(section).model_fields:
         if isinstance(part := getattr(section, name), Section):
-            yield from _conflicts_within(part, f"{above}{name}.")
+            yield from _conflicts_within(part, wrong, f"{above}{name}.")
 
 
 def ineffective(config: Config) -> Iterator[Conflict]:

@@ -148,8 +148,30 @@ def _merge(below: Tree, above: Tree, section: type[Section] | None = None) -> Tr
     return Tree(parts, above.where or below.where)
 
 
+def _take_allowed(values: dict[str, Any]) -> tuple[Config, list[Problem]]:
+    """The config of the values that are allowed, with defaults in place of the others, and what is wrong with those."""
+    try:
+        return Config.model_validate(values), []
+    except ValidationError as error:
+        problems = list(find_problems(error, values))
+        wrong = [_find_place(values, item["loc"]) for item in error.errors()]
+    for section, key in wrong:
+        section.pop(key, None)  # there may be several errors in one place
+    return _take_allowed(values)[0], problems
+
+
+def _find_place(values: Any, path: Sequence[str | int]) -> tuple[dict[str | int, Any], str | int]:
+    """The section and the key of the last value on a path that is there: of a missing value, its section."""
+    for name in path:
+        if not isinstance(values, dict) or name not in values:
+            break
+        place = values, name
+        values = values[name]
+    return place
+
+
 def _validate(tree: Tree, *, new: bool, allowed_classes: Collection[str] | None = ()) -> Config:
-    """Check values and, if each is allowed, their combinations.
+    """Check values, and the combinations in sections whose values are all allowed.
 
     Args:
         tree: The values.
@@ -160,17 +182,16 @@ def _validate(tree: Tree, *, new: bool, allowed_classes: Collection[str] | None 
     Raises:
         ConfigError: One line per problem.
     """
-    try:
-        config = Config.model_validate(tree.plain())
-    except ValidationError as error:
-        problems = list(find_problems(error, tree.plain()))
-    else:
-        found = chain(
-            conflicts(config), attention_conflicts(config, allowed_classes), ineffective(config) if new else ()
-        )
-        problems = [Problem(tuple(key.split(".")), message) for key, message in found]
-        if not problems:
-            return config
+    config, problems = _take_allowed(tree.plain())
+    wrong = [".".join(path) for path, _ in problems]
+    found = chain(
+        conflicts(config, wrong),
+        () if any(path.startswith("model") for path in wrong) else attention_conflicts(config, allowed_classes),
+        ineffective(config) if new and not wrong else (),
+    )
+    problems += [Problem(tuple(key.split(".")), message) for key, message in found]
+    if not problems:
+        return config
     lines: dict[str, None] = {}
     for path, message in problems:
         where = tree.written(path)

@@ -435,6 +435,43 @@ def test_problems_of_combination_come_together(tmp_path: Path) -> None:
     assert len(refused(tmp_path, f"{BACKWARD}\ndata: {{source: [a, b, c, d, e]}}\n")) == 2
 
 
+def test_combinations_come_with_wrong_values_elsewhere(tmp_path: Path) -> None:
+    text = """\
+data: {source: [a, b, c, d, e]}
+train:
+  epochs: ten
+  schedule: {name: warmup}
+  teacher_forcing: {schedule: linear, ratio: 0.2, minimum: 0.5, updates: 5}
+model:
+  encoder: {kind: conv, num_heads: 4}
+  decoder: {residual: true}
+"""
+    assert refused(tmp_path, text) == [
+        "mine.yaml:7: model.encoder.kind: should be 'recurrent' or 'self_attention', found 'conv'",
+        "mine.yaml:3: train.epochs: should be a valid integer, found 'ten'",
+        "mine.yaml:4: train.schedule.name: should be 'constant', 'plateau', 'inverse_sqrt' or 'cosine', found 'warmup'",
+        "mine.yaml:1: data.source: must be 1, 2, 3, 4 or 6 files, found 5",
+        "mine.yaml:8: model.decoder.residual: true needs model.decoder.num_layers: 2 or more",
+        "mine.yaml:5: train.teacher_forcing.minimum: is above the ratio 0.2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("text: {vocabulary: {joint: true}, subword: {joint: 1}}", "text.subword.joint"),
+        ("text: {vocabulary: {joint: true}, subwrd: {joint: true}}", "text.subwrd"),
+        ("model: {tying: all}\ntext: {vocabulary: {joint: 1}}", "text.vocabulary.joint"),
+        ("model: {attention: {score: dot}, encoder: {hidden_size: x}}", "model.encoder.hidden_size"),
+        ("model: {decoder: {kind: transformr}, attention: {score: dotted}}", "model.decoder.kind"),
+        ("train: {teacher_forcing: {schedule: linear, ratio: 0.2, minimum: 0.5}}", "train.teacher_forcing.updates"),
+        ("train: {schedule: {name: plateau, patience: 8}, validation: {patience: x}}", "train.validation.patience"),
+    ],
+)
+def test_nothing_is_said_of_combinations_with_a_wrong_value(tmp_path: Path, text: str, key: str) -> None:
+    assert f": {key}: " in only_problem(tmp_path, f"{text}\n")
+
+
 @pytest.mark.parametrize("value", ["true", "'3'", "3.0", "2.5", "[3]", "wide"])
 def test_attention_options_of_the_wrong_type_are_refused(tmp_path: Path, value: str) -> None:
     found = only_problem(tmp_path, "", "model.attention.score=additive", f"model.attention.options.size={value}")
