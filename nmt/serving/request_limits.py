@@ -25,7 +25,7 @@ class Limits:
         stop_seconds: Time for requests to finish when the server stops; those that do not get a 503.
 
     Raises:
-        ConfigError: A large request could never fit into the queue.
+        ConfigError: A number is below 1, or a large request could never fit into the queue.
     """
 
     max_characters: int = 100_000
@@ -38,6 +38,9 @@ class Limits:
     stop_seconds: int = 7
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, int) and value < 1:
+                raise ConfigError(f"`{name}`: {value}; must be at least 1")
         if self.max_queue < self.max_sentences:
             raise ConfigError(
                 f"--max-queue {self.max_queue} is less than --max-sentences {self.max_sentences}: "

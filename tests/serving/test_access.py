@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from real_server import golden  # noqa: F401  (skips where the extra is missing)
 
+import nmt
 from nmt.serving.access import MAX_CLIENTS, Keys, Pages, Rate, is_loopback
 from nmt.serving.request_limits import Limits
 from nmt.serving.serve import read_keys
@@ -80,3 +81,9 @@ def test_loopback_addresses() -> None:
 def test_invalid_limits_are_refused() -> None:
     with pytest.raises(ConfigError, match="--max-queue 5 is less than --max-sentences 6"):
         Limits(max_queue=5, max_sentences=6)
+
+
+@pytest.mark.parametrize("name", ["max_characters", "max_sentences", "max_queue", "requests_per_minute"])
+def test_limits_from_python_are_at_least_one(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"`{name}`: -1; must be at least 1"):
+        nmt.serve("nowhere", **{name: -1})
