@@ -383,7 +383,7 @@ OPTIONS = {
     "--requests-per-minute --allow-host --allow-origin --trust-proxy --log --beam-size --batch-size --device "
     "--allow-class",
     "average": "models --output -o --last --overwrite --allow-class",
-    "export": "--to --output -o --model -m --quantization --overwrite --allow-class",
+    "export": "--to --output -o --model -m --against --quantization --overwrite --allow-class",
     "runs": "directory",
     "attentions": "",
 }

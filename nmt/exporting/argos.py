@@ -22,6 +22,7 @@ NAME = "argos"
 PACKAGES = (*ctranslate2.PACKAGES, "onnx")
 QUANTIZATIONS = ("int8", "float16", "none")
 SUFFIX = ".argosmodel"
+SEVERAL = False
 REMARKS = (
     "Argos searches with a beam of 4 and a length penalty of 0.2, whatever the config says.",
     "Argos writes a space for each _ in a translation.",

@@ -20,6 +20,7 @@ NAME = "ctranslate2"
 PACKAGES = ("ctranslate2",)
 QUANTIZATIONS = ("none", "int8", "float16")
 SUFFIX = ""
+SEVERAL = False
 KINDS = {"model.encoder.kind": ("self_attention",), "model.decoder.kind": ("transformer",)}
 """Encoders and decoders that it runs."""
 POSITIONS = 1024

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
-from nmt.system.files import AnyPath, as_path, atomic_file, read_json, set_default_permissions, write_json
+from nmt.system.files import AnyPath, as_path, as_paths, atomic_file, read_json, set_default_permissions, write_json
 from nmt.system.options import Option
 from nmt.system.outputs import check_files, check_output
 from nmt.system.replacement import atomic_directory, locked
@@ -36,6 +36,7 @@ def export(
     *,
     to: Annotated[str, Option(metavar="FORMAT", parse=_known)],
     output: Annotated[AnyPath, Option("-o", "PATH")],
+    against: options.Against = (),
     quantization: Annotated[str | None, Option(metavar="none|int8|float16")] = None,
     overwrite: options.Overwrite = False,
     allowed_classes: options.AllowedClasses = (),
@@ -46,6 +47,7 @@ def export(
 
     Args:
         model: Run or model directory; None is the newest finished run under `runs`.
+        against: Another model of the same languages, shown beside it; for html.
         to: Format: ctranslate2, onnx, argos, hub or html.
         output: Folder, or file for argos and html, to write.
         quantization: Number format of weights; None is the format's own choice.
@@ -61,25 +63,30 @@ def export(
         NmtError: The model cannot be used, or the output contains something else.
     """
     from nmt.exporting.formats import find_format
+    from nmt.inspection.explore_command import check_languages
     from nmt.models.run_records import find_model
     from nmt.models.storage import load_model
 
-    form, path, source = find_format(to), Path(output), find_model(as_path(model))
+    form, path = find_format(to), Path(output)
+    sources = [find_model(as_path(model)), *map(find_model, as_paths(against))]
     quantization = form.QUANTIZATIONS[0] if quantization is None else quantization
     if quantization not in form.QUANTIZATIONS:
         raise ConfigError(f"`quantization`: {to} has {', '.join(form.QUANTIZATIONS)}, not {quantization}")
     if missing := [name for name in form.PACKAGES if importlib.util.find_spec(name) is None]:
         raise ConfigError(f"{to} needs {', '.join(missing)}: pip install {' '.join(missing)}")
+    if against and not form.SEVERAL:
+        raise ConfigError(f"`against`: {to} holds one model; leave it out")
     if path.suffix != (form.SUFFIX or path.suffix):
         raise DataError(f"{path}: give a file that ends in {form.SUFFIX} as `output`")
     with locked(path):
         (_check_file if form.SUFFIX else _check_folder)(path, overwrite)
-        saved = load_model(source, allowed_classes=allowed_classes)
-        if obstacles := list(form.find_obstacles(saved.config)):
-            lines = [f"{source}: {key}: {text}" for key, text in obstacles]
-            raise ConfigError(*lines, *(DISTIL for key, _ in obstacles[:1] if key.endswith(".kind")))
+        models = [load_model(source, allowed_classes=allowed_classes) for source in sources]
+        check_languages(models)
+        if obstacles := [(saved.path, *one) for saved in models for one in form.find_obstacles(saved.config)]:
+            lines = [f"{source}: {key}: {text}" for source, key, text in obstacles]
+            raise ConfigError(*lines, *(DISTIL for _, key, _ in obstacles[:1] if key.endswith(".kind")))
         with (atomic_file if form.SUFFIX else atomic_directory)(path) as temporary:
-            remarks = list(form.write(saved, temporary, quantization))
+            remarks = list(form.write(models[0], temporary, quantization, *models[1:]))
             if not form.SUFFIX:
                 _list_files(form, temporary)
     for remark in remarks:

@@ -57,14 +57,16 @@ class Format(Protocol):
     """Number formats of weights, the default first; `none` is float32."""
     SUFFIX: str
     """Suffix of the file that it writes; empty if it writes a folder."""
+    SEVERAL: bool
+    """Whether it can hold several models, side by side."""
 
     @staticmethod
     def find_obstacles(config: Config) -> Iterator[Obstacle]:
         """Find what keeps the model of a config from being exported."""
 
     @staticmethod
-    def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
-        """Write a model without obstacles into an empty folder, or as a new file.
+    def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel) -> Iterator[str]:
+        """Write a model without obstacles into an empty folder, or as a new file; others beside it if it can.
 
         Yields:
             What the model does with text that the other program does not: a sentence each.

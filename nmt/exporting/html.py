@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nmt.config import Config
 from nmt.exporting.formats import Obstacle, find_other_values
-from nmt.inspection.explorer_data import name_of
+from nmt.inspection.explorer_data import name_models
 from nmt.inspection.explorer_page import System, make_page, page_data
 from nmt.layers.attention.catalog import describe_mechanism
 from nmt.models.storage import SavedModel
@@ -26,6 +26,7 @@ NAME = "html"
 PACKAGES = ()
 QUANTIZATIONS = ("int8",)
 SUFFIX = ".html"
+SEVERAL = True
 FOLDER = Path(__file__).parent
 NETWORK = ("layers.js", "recurrent.js", "transformer.js", "network.js")
 FILES = ("translator.css", *NETWORK, "search.js", "pieces.js", "translator.js")
@@ -52,28 +53,32 @@ def find_obstacles(config: Config) -> Iterator[Obstacle]:
     return find_other_values(config, "a page", COMPUTED)
 
 
-def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
+def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel) -> Iterator[str]:
     """Write the page; see `Format`."""
-    config, processor = model.config, model.load_processor()
-    src, tgt = config.data.languages
-    subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
-    system = System(name_of(model.path), *describe_mechanism(config.model), subwords, [])
-    limits = config.decode.max_length, model.model.decoder.max_length
-    weights, content = _pack(model)
-    data = {
-        **page_data([], [system]),
-        "languages": (src, tgt),
-        "model": {**config.model.model_dump(mode="json"), "attention": config.model.mechanism.model_dump(mode="json")},
-        "decode": {**config.decode.model_dump(mode="json"), "max_length": min(filter(None, limits))},
-        "text": _describe_text(processor),
-        "weights": weights,
-    }
-    languages = [(code, language_name(code)) for code in (src, tgt)]
+    systems, models, contents = list[System](), list[dict[str, Any]](), list[str]()
+    for name, (saved, processor) in name_models([(one, one.load_processor()) for one in (model, *others)]).items():
+        subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
+        systems.append(System(name, *describe_mechanism(saved.config.model), subwords, []))
+        weights, content = _pack(saved)
+        models.append({**_describe_model(saved), "text": _describe_text(processor), "weights": weights})
+        contents.append(base64.b64encode(content).decode())
+    languages = [(code, language_name(code)) for code in model.config.data.languages]
+    data = {**page_data([], systems), "languages": model.config.data.languages, "models": models}
     title, files = " to ".join(name for _, name in languages), [FOLDER / name for name in FILES]
-    encoded = base64.b64encode(content).decode()
-    page = make_page(title, data, FOLDER / "translator.html", files, languages=languages, content=encoded)
-    write_text(path, page.html)
+    shown = {"languages": languages, "names": [system.name for system in systems], "contents": contents}
+    write_text(path, make_page(title, data, FOLDER / "translator.html", files, **shown).html)
     yield SENTENCES
+
+
+def _describe_model(saved: SavedModel) -> dict[str, Any]:
+    model, decode = saved.config.model, saved.config.decode
+    return {
+        "model": {**model.model_dump(mode="json"), "attention": model.mechanism.model_dump(mode="json")},
+        "decode": {
+            **decode.model_dump(mode="json"),
+            "max_length": min(filter(None, (decode.max_length, saved.model.decoder.max_length))),
+        },
+    }
 
 
 def _pack(model: SavedModel) -> tuple[dict[str, Any], bytes]:

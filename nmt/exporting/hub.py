@@ -16,6 +16,7 @@ NAME = "hub"
 PACKAGES = ()
 QUANTIZATIONS = ("none",)
 SUFFIX = ""
+SEVERAL = False
 SCORES = {"bleu": "BLEU", "chrf": "chrF"}
 
 

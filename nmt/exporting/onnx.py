@@ -15,6 +15,7 @@ NAME = "onnx"
 PACKAGES = ("onnx",)
 QUANTIZATIONS = ("none",)
 SUFFIX = ""
+SEVERAL = False
 GRAPHS = {
     "model.encoder.kind": tuple(ENCODERS),
     "model.decoder.kind": tuple(DECODERS),

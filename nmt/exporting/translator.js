@@ -1,22 +1,20 @@
 "use strict";
 {
   const SLICE = 25, PAUSE = 150; // milliseconds of work at a time; milliseconds without a key before it begins
-  const LONGEST_DRAWN = 100; // source tokens whose attention is drawn
-  const longest = Math.min(1000, (data.model.encoder.learned_positions ?? Infinity) - 1); // source tokens that are read
+  const LONGEST_DRAWN = 100, LONGEST = 1000; // source tokens whose attention is drawn, and that are read
   const END = "⟨eos⟩";
   const EXAMPLES = {
     cs: "Ona čte knihu.", de: "Sie liest ein Buch.", en: "She is reading a book.", es: "Ella lee un libro.", fr: "Elle lit un livre.",
     it: "Lei legge un libro.", ja: "彼女は本を読んでいる。", pt: "Ela lê um livro.", ru: "Она читает книгу.", zh: "她在看书。",
   };
-  const [source, target] = data.languages, example = EXAMPLES[source.slice(0, 2)] ?? "", tokens = (data.text.tgt.tokens ?? data.text.src.tokens).map((token, id) => (id === EOS ? END : token));
-  const processor = new TextProcessor(data.text), known = new Map();
+  const [source, target] = data.languages, example = EXAMPLES[source.slice(0, 2)] ?? "", known = new Map();
   let latest = 0, timer = 0;
 
-  /** A function that finds the weights of the page by name, as float32 numbers. */
-  function expand({ names, shapes }) {
-    const text = atob(at("weights").textContent), content = new Uint8Array(text.length);
+  /** A function that finds the weights of a model by name, as float32 numbers. */
+  function expand({ names, shapes }, holder) {
+    const text = atob(holder.textContent), content = new Uint8Array(text.length);
     for (let n = 0; n < text.length; n++) content[n] = text.charCodeAt(n);
-    at("weights").remove();
+    holder.remove();
     let place = 0;
     const take = (Type, length) => new Type(content.buffer.slice(place, place += length * Type.BYTES_PER_ELEMENT));
     const all = shapes.map(([rows, columns]) => {
@@ -27,7 +25,13 @@
     });
     return (name) => all[names[name]];
   }
-  const network = new Network(data.model, expand(data.weights));
+  for (const [n, one] of data.models.entries()) {
+    one.network = new Network(one.model, expand(one.weights, at(`weights${n}`)));
+    one.processor = new TextProcessor(one.text);
+    one.tokens = (one.text.tgt.tokens ?? one.text.src.tokens).map((token, id) => (id === EOS ? END : token));
+    one.longest = Math.min(LONGEST, (one.model.encoder.learned_positions ?? Infinity) - 1);
+    one.result = at(`result${n || ""}`);
+  }
 
   /** The sentences of a text. */
   function split(text) {
@@ -36,37 +40,40 @@
   }
 
   /** The text of a translation; an unknown word becomes the source word that was read most to write it. */
-  function render(steps, src) {
+  function render({ processor, tokens, decode }, steps, src) {
     const positions = range(src.length + 1), written = steps.filter(({ word }) => word !== EOS);
     return processor.join(written.map(({ word, alignment }) => {
-      if (word !== UNK || !data.decode.replace_unknown) return tokens[word];
+      if (word !== UNK || !decode.replace_unknown) return tokens[word];
       const sums = positions.map((s) => alignment.reduce((sum, weight, n) => sum + (n % positions.length === s ? weight : 0), 0));
       const most = Math.max(...sums);
       return (most && src[sums.indexOf(most)]) || tokens[UNK];
     }));
   }
 
-  /** What the explorer shows of a search; see _encode in nmt/inspection/explorer_page.py. */
-  function describe(text, src, { nodes, ends }) {
+  /** What the explorer shows of a model's search; see _encode in nmt/inspection/explorer_page.py. */
+  function describe(model, src, { nodes, ends }) {
+    const { tokens } = model;
     const best = trace(nodes, ends[0]), size = nodes[0].alignment.length, weights = new Uint8Array(nodes.length * size);
     nodes.forEach(({ alignment }, n) => weights.set(alignment.map((weight) => Math.round(255 * weight)), n * size));
     const found = {
       src: [...src, END], heads: size / (src.length + 1), best: ends, ref: null,
       p: nodes.map(({ parent }) => parent), l: nodes.map(({ word }) => tokens[word]),
       lp: nodes.map(({ total }) => total), sc: nodes.map(({ score }) => score),
-      text: Object.fromEntries(ends.map((end) => [end, render(trace(nodes, end), src)])),
+      text: Object.fromEntries(ends.map((end) => [end, render(model, trace(nodes, end), src)])),
       steps: { top: best.map(({ top }) => top.flatMap(([word, value]) => [word, Math.round(1000 * Math.exp(value))])), agree: [] },
+      words: tokens,
       measures: { length: src.length, "log-probability": best.at(-1).total / best.length },
     };
     decoded.set(found, weights);
-    return { source: text, reference: null, gold: null, of: [found], words: tokens };
+    return found;
   }
 
   /** Translate a sentence in slices, so that one can go on typing; null if another text was asked for meanwhile. */
-  async function translate(sentence, isLatest, showPart) {
-    const all = processor.tokenize(sentence), src = all.slice(0, longest), cut = all.length > longest;
+  async function translate(model, sentence, isLatest, showPart) {
+    const { processor, network, decode, tokens, longest } = model;
+    const all = processor.tokenize(sentence), src = all.slice(0, longest), cut = all.length > longest && longest;
     if (!src.length) return { text: "" };
-    const work = search(network, processor.encode(src), data.decode);
+    const work = search(network, processor.encode(src), decode);
     let step = work.next();
     for (let slice = performance.now(); !step.done; step = work.next()) {
       if (performance.now() - slice < SLICE) continue;
@@ -77,7 +84,7 @@
     }
     const { nodes, ends } = step.value;
     if (!ends.length) throw new Error("the model’s probabilities are not finite");
-    return { text: render(trace(nodes, ends[0]), src), cut, item: src.length <= LONGEST_DRAWN ? describe(sentence, src, step.value) : null };
+    return { text: render(model, trace(nodes, ends[0]), src), cut, found: src.length <= LONGEST_DRAWN ? describe(model, src, step.value) : null };
   }
 
   /** Translate what is in the box, or the example, and show it. */
@@ -85,25 +92,30 @@
     const asked = ++latest, isLatest = () => asked === latest, text = at("text").value.trim() || example;
     const sentences = split(text), done = [], glue = /^(zh|yue|ja)\b/.test(target) ? "" : " ";
     const say = (text) => { at("asked").textContent = text; };
-    const show = (part = "") => { at("result").textContent = [...done.map((one) => one.text), part].filter(Boolean).join(glue); };
+    const show = (n, part = "") => { data.models[n].result.textContent = [...done.map((each) => each[n].text), part].filter(Boolean).join(glue); };
+    const setBusy = (busy) => data.models.forEach(({ result }) => result.setAttribute("aria-busy", busy));
     say("");
-    at("result").setAttribute("aria-busy", true);
+    setBusy(true);
     try {
       for (const sentence of sentences) {
-        if (!known.has(sentence)) {
-          const one = await translate(sentence, isLatest, show);
-          if (!one) return;
-          known.set(sentence, one);
+        const each = known.get(sentence) ?? [];
+        for (const [n, model] of data.models.entries()) {
+          each[n] ??= await translate(model, sentence, isLatest, (part) => show(n, part));
+          if (!each[n]) return;
+          show(n, each[n].text);
         }
-        done.push(known.get(sentence));
+        known.set(sentence, each);
+        done.push(each);
       }
-      show();
+      data.models.forEach((_, n) => show(n));
     } catch (error) { say(`Not translated: ${error.message}`); }
-    at("result").setAttribute("aria-busy", false);
-    data.items = done.map(({ item }) => item).filter(Boolean);
-    if (done.some(({ item }) => item === null)) say(`Sentences of more than ${LONGEST_DRAWN} tokens are not drawn.`);
-    if (done.some(({ cut }) => cut)) say(`Of a sentence the first ${longest} tokens are read.`);
-    go({ ...initial, u: state.u, o: state.o, h: state.h, s: Math.max(0, data.items.length - 1) });
+    setBusy(false);
+    const drawn = done.map((each, n) => ({ source: sentences[n], reference: null, gold: null, of: each.map(({ found }) => found) }));
+    data.items = drawn.filter(({ of }) => of.every(Boolean));
+    if (drawn.some(({ of }) => of.includes(null))) say(`Sentences of more than ${LONGEST_DRAWN} tokens are not drawn.`);
+    const cuts = done.flat().flatMap(({ cut }) => cut || []);
+    if (cuts.length) say(`Of a sentence the first ${Math.min(...cuts)} tokens are read.`);
+    go({ ...initial, m: state.m, u: state.u, o: state.o, h: state.h, s: Math.max(0, data.items.length - 1) });
   }
 
   /** Translate what the address names. */
@@ -114,7 +126,6 @@
   }
 
   at("text").placeholder = example || at("text").placeholder;
-  data.network = network;
   data.asked = () => ({ s: 0, ...(at("text").value && { q: at("text").value }) });
   on("text", "input", () => { clearTimeout(timer); latest += 1; timer = setTimeout(look, PAUSE); });
   addEventListener("hashchange", open);

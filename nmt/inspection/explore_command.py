@@ -100,10 +100,20 @@ def open_all(
     for path in (model, *as_paths(against)):
         (saved,), translator = open_translator(as_paths(path), device, {}, allowed_classes)
         opened.append((saved, translator))
-        wanted, languages = ("-".join(one.config.data.languages) for one in (opened[0][0], saved))
+        check_languages([one for one, _ in opened])
+    return opened
+
+
+def check_languages(models: Sequence[SavedModel]) -> None:
+    """Check that models which are shown beside each other translate between the same languages.
+
+    Raises:
+        ConfigError: One does not.
+    """
+    wanted, *others = ("-".join(saved.config.data.languages) for saved in models)
+    for saved, languages in zip(models[1:], others, strict=True):
         if languages != wanted:
             raise ConfigError(f"--against {saved.path}: translates {languages}, not {wanted}")
-    return opened
 
 
 def check_page(output: AnyPath | None, inputs: Sequence[AnyPath | None]) -> None:

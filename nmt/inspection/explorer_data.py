@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor
 
@@ -24,6 +24,9 @@ from nmt.translation.stream import within_memory
 from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)
+
+Reader = TypeVar("Reader")
+"""What reads text for a model."""
 
 
 def make_explorer_page(
@@ -145,11 +148,11 @@ def name_of(path: Path) -> str:
     return path.parent.name if path.name == "best" else path.name
 
 
-def name_models(models: Sequence[tuple[SavedModel, Translator]]) -> dict[str, tuple[SavedModel, Translator]]:
+def name_models(models: Sequence[tuple[SavedModel, Reader]]) -> dict[str, tuple[SavedModel, Reader]]:
     """Models by the names of their runs, numbered where those are the same."""
-    named: dict[str, tuple[SavedModel, Translator]] = {}
-    for saved, translator in models:
+    named: dict[str, tuple[SavedModel, Reader]] = {}
+    for saved, reader in models:
         name = name_of(saved.path)
         taken = sum(name_of(other.path) == name for other, _ in named.values())
-        named[f"{name} ({taken + 1})" if taken else name] = saved, translator
+        named[f"{name} ({taken + 1})" if taken else name] = saved, reader
     return named

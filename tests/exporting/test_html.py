@@ -71,7 +71,7 @@ VARIANTS = {
 }
 RUN = """
 function run(ids, decode) {
-  const work = search(data.network, ids, decode);
+  const work = search(data.models[0].network, ids, decode);
   let step = work.next();
   while (!step.done) step = work.next();
   const { nodes, ends } = step.value, steps = trace(nodes, ends[0]);
@@ -144,7 +144,7 @@ def test_words_scores_and_attention_are_those_of_the_model(variant: str, browser
         expected = [ranked[0] for ranked in Searcher([model.model], options).search(sources, with_alignment=True)]
         assert sum(map(len, (hypothesis.ids for hypothesis in expected))) >= 12
         found = page.evaluate(
-            f"{json.dumps(sources)}.map((ids) => run(ids, {{...data.decode, beam_size: {beam_size}}}))"
+            f"{json.dumps(sources)}.map((ids) => run(ids, {{...data.models[0].decode, beam_size: {beam_size}}}))"
         )
         for own, other in zip(expected, found, strict=True):
             assert other["ids"] == [*own.ids, *[EOS_ID] * own.complete]
@@ -152,6 +152,31 @@ def test_words_scores_and_attention_are_those_of_the_model(variant: str, browser
             assert own.alignment is not None
             weights = torch.tensor(other["alignment"], dtype=torch.float32).view(own.alignment.shape)
             torch.testing.assert_close(weights, own.alignment, atol=1e-5, rtol=0)
+
+
+@needs_chromium
+def test_two_models_stand_beside_each_other(browser: Browser, tmp_path: Path) -> None:
+    models = [
+        make_model(
+            tmp_path / name, TextProcessor(*[WhitespaceTokenizer()] * 2, *map(Vocabulary, sides)), *VARIANTS[name]
+        )
+        for name, *sides in (("luong", "abcdefgh", "ABCDEFG"), ("transformer", "fedcba", "UVWXYZ"))
+    ]
+    list(html.write(models[0], tmp_path / "page.html", "int8", models[1]))
+    page = opened(browser, tmp_path / "page.html", "#q=a%20b%20d%20c")
+    for number, model in enumerate(models):
+        ids = model.src_vocabulary.encode("abdc")
+        best = Searcher([model.model], model.config.decode).search([ids])[0][0]
+        words = model.tgt_vocabulary.decode(best.ids)
+        assert text_of(page, f"result{number or ''}") == " ".join(words)
+        page.evaluate(f"go({{m: {number}, t: 0}})")
+        shown = page.evaluate("[...document.querySelectorAll('#lines [data-step] text')].map((e) => e.textContent)")
+        assert shown == [*words, *["⟨eos⟩"] * best.complete]
+        rivals = page.evaluate("[...document.querySelectorAll('#top tbody tr')].map((e) => e.cells[0].textContent)")
+        assert words[0] == rivals[0]
+        assert set(rivals) <= {*model.tgt_vocabulary.tokens, "⟨eos⟩"}
+    assert text_of(page, "system") == "luongtransformer"  # the choices
+    assert page.evaluate("document.querySelectorAll('#map svg, #beside svg').length") == 2
 
 
 ODD = [
@@ -207,7 +232,7 @@ def test_ids_are_those_of_the_text_processor(algorithm: str, number: int, browse
     model = make_model(tmp_path / "model", processor)
     list(html.write(model, tmp_path / "page.html", "int8"))
     page = opened(browser, tmp_path / "page.html")
-    page.evaluate("globalThis.text = new TextProcessor(data.text)")
+    page.evaluate("globalThis.text = new TextProcessor(data.models[0].text)")
     found = page.evaluate(f"{json.dumps(lines)}.map((line) => text.encode(text.tokenize(line)))")
     expected = [processor.src_vocabulary.encode(tokens) for tokens in processor.tokenize_source(lines)]
     wrong = [(line, ids) for line, ids, own in zip(lines, found, expected, strict=True) if ids != own]
@@ -299,11 +324,13 @@ def test_a_trained_model_translates_the_same(browser: Browser, tmp_path: Path) -
         nmt.preprocess("sample", output=tmp_path / "data", overrides=settings)
         nmt.train("sample", data=tmp_path / "data", output=tmp_path / "run", overrides=settings)
     page = opened(browser, nmt.export(tmp_path / "run", to="html", output=tmp_path / "page.html"))
-    page.evaluate(f"{RUN}; globalThis.run = run; globalThis.text = new TextProcessor(data.text)")
+    page.evaluate(f"{RUN}; globalThis.run = run; globalThis.text = new TextProcessor(data.models[0].text)")
     lines = [line.split("\t")[0] for line in (SAMPLE / "deu.txt").read_text(encoding="utf-8").splitlines()[::12]]
     translator = nmt.load(tmp_path / "run", split_sentences=False)
     round_weights(translator.model)
-    found = page.evaluate(f"{json.dumps(lines)}.map((line) => run(text.encode(text.tokenize(line)), data.decode).ids)")
+    found = page.evaluate(
+        f"{json.dumps(lines)}.map((line) => run(text.encode(text.tokenize(line)), data.models[0].decode).ids)"
+    )
     words = translator.processor.tgt_vocabulary
     same = [
         words.encode(translation.tokens) == [word for word in ids if word != EOS_ID]
