@@ -62,7 +62,7 @@ def evaluate(
         batch_size: Sentences translated at once; None is the value in the model's config.
         overrides: Other search settings, as for `load`.
         device: auto, cpu, cuda, cuda:N or mps.
-        short_inputs: Also judge the translations of 100 short inputs made from training text.
+        short_inputs: Also judge the translations of 100 short inputs, if the model translates English to German.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
     Raises:

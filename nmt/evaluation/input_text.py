@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from nmt.corpus.dataset import read_examples, read_marker
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, read_alignments
-from nmt.evaluation.training_text import is_other_data, read_training_pairs
+from nmt.evaluation.training_text import evenly_spaced, is_other_data, read_training_pairs
 from nmt.models.run_records import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
@@ -66,13 +64,6 @@ def _read_training(data: Path) -> list[Example]:
     sources = list(translations)
     chosen = (sources[n] for n in evenly_spaced(len(sources), MAX_SEEN))
     return [Example(src, tuple(dict.fromkeys(translations[src]))) for src in chosen]
-
-
-def evenly_spaced(number: int, most: int) -> list[int]:
-    """At most so many of the first `number` whole numbers, evenly spaced."""
-    if number <= most:
-        return list(range(number))
-    return [int(position) for position in np.linspace(0, number - 1, most).round()]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nmt.corpus import Pair
 from nmt.corpus.dataset import encode_examples
 from nmt.corpus.splitting import Example
 from nmt.evaluation.attention_statistics import HeadStatistics, LengthAttention, attention_by_length, summarize
@@ -27,13 +26,12 @@ from nmt.evaluation.metrics import (
     reference_streams,
     score_corpus,
 )
-from nmt.evaluation.short_inputs import ShortInputResult, measure_short_inputs
+from nmt.evaluation.short_inputs import ShortInput, ShortInputResult, find_short_inputs, judge_short_inputs
 from nmt.evaluation.training_text import (
     TrainingOverlap,
     compare_with_training,
     count_training_words,
     find_training_data,
-    read_training_pairs,
 )
 from nmt.models.run_records import describe_stop
 from nmt.models.storage import SavedModel
@@ -181,7 +179,7 @@ def evaluate_model(
         test: How significance is tested.
         breakdown: Break the scores down.
         attention: Measure the attention of the translations.
-        short_inputs: Judge the translations of short inputs made from the training data, if that is there.
+        short_inputs: Judge the translations of short inputs, if there are some for the languages of the model.
         data: Data directory of the model; None is the one that it was trained on.
 
     Raises:
@@ -191,9 +189,7 @@ def evaluate_model(
     name = name or ", ".join(str(model.path) for model in models)
     if name in against:
         raise ConfigError(f"--against {name}: is the model that is evaluated; give another system")
-    pairs: list[Pair] | None = None
-    if short_inputs:
-        pairs = _unless_missing("short inputs", lambda: read_training_pairs(find_training_data(saved, data), processor))
+    inputs = find_short_inputs(*saved.config.data.languages) if short_inputs else []
     rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
     sources = [example.src for example in examples]
     with contextlib.ExitStack() as stack:
@@ -241,7 +237,7 @@ def evaluate_model(
             attention=summarize(alignments),
             attention_by_length=attention_by_length(bin_by_length(examples), alignments) if attention else [],
             breakdown=break_down(examples, systems, rules, frequency) if breakdown else None,
-            short_inputs=measure_short_inputs(translator, pairs) if pairs else None,
+            short_inputs=_judge_short_inputs(translator, inputs) if inputs else None,
         )
         rows = zip(*reference_streams(examples), strict=True)
         contents: dict[str, Iterable[str]] = {
@@ -279,6 +275,13 @@ def _unless_missing(what: str, read: Callable[[], T]) -> T | None:
     except DataError as error:
         log.info(f"{what}: left out ({error})")
         return None
+
+
+def _judge_short_inputs(translator: Translator, inputs: Sequence[ShortInput]) -> ShortInputResult:
+    def translate(texts: list[str]) -> list[str]:
+        return [translation.text for translation in translate_texts(translator, texts, "translating short inputs")]
+
+    return judge_short_inputs(inputs, translate, lowercase=translator.processor.tgt_tokenizer.lowercase)
 
 
 def _measure_loss(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt.corpus import Pair
 from nmt.corpus.dataset import EncodedPairs, Sequences, combine_checksums, read_marker
@@ -30,8 +29,7 @@ OVERLAP_LIMIT = 0.01
 MAX_PAIRS = 500_000
 """Training pairs whose words are counted, evenly spaced."""
 SAMPLE = 20_000
-"""Training pairs that short inputs are made from."""
-SEED = 1
+"""Training pairs that are read as text."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,13 @@ def find_training_data(saved: SavedModel, data: Path | None) -> Path:
     return directory
 
 
+def evenly_spaced(number: int, most: int) -> list[int]:
+    """At most so many of the first `number` whole numbers, evenly spaced."""
+    return [round(position) for position in np.linspace(0, number - 1, min(number, most))]
+
+
 def read_training_pairs(data: Path, processor: TextProcessor) -> list[Pair]:
-    """Read at most `SAMPLE` training pairs as text, chosen at random with a fixed seed, without augmented copies.
+    """Read at most `SAMPLE` training pairs as text, evenly spaced, without augmented copies.
 
     Args:
         data: The data directory.
@@ -109,9 +112,7 @@ def read_training_pairs(data: Path, processor: TextProcessor) -> list[Pair]:
         DataError: The directory is missing, incomplete or damaged.
     """
     encoded, originals = _load_originals(data)
-    rows = np.arange(originals)
-    if originals > SAMPLE:
-        rows = np.sort(np.random.default_rng(SEED).choice(originals, SAMPLE, replace=False))
+    rows = evenly_spaced(originals, SAMPLE)
     src = _decode(encoded.src, rows, processor.src_vocabulary, processor.src_tokenizer, data)
     return list(map(Pair, src, _decode(encoded.tgt, rows, processor.tgt_vocabulary, processor.tgt_tokenizer, data)))
 
@@ -128,7 +129,7 @@ def count_training_words(data: Path, processor: TextProcessor, rules: ScoringRul
         DataError: The directory is missing, incomplete or damaged.
     """
     encoded, originals = _load_originals(data)
-    rows = np.unique(np.linspace(0, max(0, originals - 1), min(originals, MAX_PAIRS)).astype(np.int64))
+    rows = evenly_spaced(originals, MAX_PAIRS)
     counts: Counter[str] = Counter()
     with progress_bar(total=len(rows), unit=" pairs", desc="counting training words", leave=False) as bar:
         lines = _decode(encoded.tgt, rows, processor.tgt_vocabulary, processor.tgt_tokenizer, data)
@@ -152,14 +153,14 @@ def _load_originals(data: Path) -> tuple[EncodedPairs, int]:
 
 
 def _decode(
-    sequences: Sequences, rows: NDArray[np.int64], vocabulary: Vocabulary, tokenizer: Tokenizer, data: Path
+    sequences: Sequences, rows: Sequence[int], vocabulary: Vocabulary, tokenizer: Tokenizer, data: Path
 ) -> Iterator[str]:
     """The text of some sentences of one side.
 
     Raises:
         DataError: An id is not in the vocabulary.
     """
-    for ids in (sequences[row].tolist() for row in rows.tolist()):
+    for ids in (sequences[row].tolist() for row in rows):
         if not all(0 <= index < len(vocabulary) for index in ids):
             raise DataError(f"{data}: has ids beyond its vocabulary; preprocess again")
         yield tokenizer.detokenize(vocabulary.decode(ids))

@@ -13,9 +13,9 @@ from nmt.corpus.splitting import Example
 from nmt.drawing.heatmap import make_html_heatmap
 from nmt.evaluation.attention_statistics import LABELS, READING, SHARP, tabulate_lengths
 from nmt.evaluation.breakdown import Breakdown
-from nmt.evaluation.input_text import evenly_spaced
 from nmt.evaluation.metrics import SIGNIFICANT, ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
+from nmt.evaluation.training_text import evenly_spaced
 from nmt.inspection.explorer_data import name_models
 from nmt.inspection.html_page import Page
 from nmt.inspection.report_blocks import Block, Chapter, HeatMap, Picture, Preformatted, Sentence, mark_words, render
@@ -155,8 +155,8 @@ def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
     )
     if evaluation.short_inputs is not None:
         yield (
-            f"Made of training text and judged without references, {evaluation.short_inputs} pass: they are not empty, "
-            "repeat nothing, are of a usual length, and have the words, numbers and names of the input."
+            f"Judged by rules, {evaluation.short_inputs} pass: their translations repeat nothing, have a usual length, "
+            "and have the words, numbers and names that they must have."
         )
     yield f"Signatures of the scores: {'; '.join(f'{score.name} {score.signature}' for score in scores)}."
     yield from (f"{other}: {overlap}." for other, overlap in evaluation.others_seen.items())
