@@ -325,7 +325,6 @@ def test_overrides_that_differ_from_the_data_are_refused(here: Project, tmp_path
         ("data.reverse=true", "data.reverse (False there, True here)"),
         ("text.lowercase=true", "text.lowercase (False there, True here)"),
         ("data={split: {valid_size: 50, test_size: 9}}", "data.split.test_size (50 there, 9 here)"),
-        ("text.reuse=elsewhere", "text.reuse (None there, 'elsewhere' here)"),
     ):
         found = cli(command, "--config", here.config, "--set", setting, "--set", "data.split.seed=1")
         make = ["nmt", "preprocess", "--config", str(here.config), "--set", setting, "--set", "data.split.seed=1"]
@@ -343,12 +342,14 @@ def test_overrides_that_match_the_data_are_accepted(here: Project, tmp_path: Pat
 
 
 def test_training_starts_from_a_model(here: Project, tmp_path: Path, cli: Cli) -> None:
-    common = ["--config", here.config, "--set", "train.max_updates=1", "--set", f"train.init_from={here.run}"]
+    common = ["--config", here.config, "--set", "train.max_updates=1", "--set", f"parent={here.run}"]
     different = ["--set", "model.decoder.hidden_size=32", "--set", "model.dropout=0.123"]
     found = cli("train", *common, "--output", tmp_path / "other", *different)
-    assert_error(found, "another kind of model: model.decoder.hidden_size (64 there, 32 here); set the same")
+    assert_error(
+        found, "other settings: model.decoder.hidden_size (64 there, 32 here); set the same, or leave them out"
+    )
     write_reversal_corpus(tmp_path / "more.tsv", 700)
-    again = ["-s", tmp_path / "more.tsv", "-o", tmp_path / "again", "--set", f"text.reuse={here.run}"]
+    again = ["-s", tmp_path / "more.tsv", "-o", tmp_path / "again", "--set", f"parent={here.run}"]
     assert cli("preprocess", "--config", here.config, *again).code == 0
     found = cli("train", *common, "--data", tmp_path / "again", "--output", tmp_path / "third")
     assert found.code == 0, found.err

@@ -109,7 +109,7 @@ def test_every_family_resumes_exactly(settings: list[str], random_project: Proje
 
 
 def test_a_run_starts_from_the_weights_of_another(transformer: Path, project: Project, tmp_path: Path) -> None:
-    settings = [READS, WRITES, OWN, f"train.init_from={transformer}", "train.max_updates=1"]
+    settings = [READS, WRITES, OWN, f"parent={transformer}", "train.max_updates=1"]
     train(project, tmp_path / "run", *settings, "train.optimizer.learning_rate=1e-9")
     scores = json.loads((tmp_path / "run/best/model.json").read_text())["scores"]
     assert scores["bleu"] > 90

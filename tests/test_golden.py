@@ -54,7 +54,7 @@ def test_the_model_has_the_scores_it_had(here: Path, cli: Cli) -> None:
 def test_training_starts_from_the_data_and_from_the_model(here: Path, cli: Cli) -> None:
     fresh = ("train", "--config", "golden.yaml", "--data", "data", "--set", "train.max_updates=2")
     assert cli(*fresh, "--output", "fresh").code == 0
-    assert cli(*fresh, "--output", "further", "--set", "train.init_from=model").code == 0
+    assert cli(*fresh, "--output", "further", "--set", "parent=model").code == 0
     losses = [read_json(Path(run) / "best/model.json")["scores"]["loss"] for run in ("fresh", "further")]
     assert losses[1] < losses[0] - 1
 

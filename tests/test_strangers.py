@@ -20,7 +20,7 @@ import torch
 import yaml
 from conftest import UPDATES, Cli, Project, Refusal, call
 
-from nmt.config import Config, DataSection, TextSection, TrainSection
+from nmt.config import Config, DataSection, ParentSection
 from nmt.models.build import build_model
 from nmt.models.storage import load_model, save_model
 from nmt.system.errors import CheckpointError
@@ -156,8 +156,8 @@ def test_a_custom_score_may_keep_a_buffer_out_of_its_weights(
     [
         ["train", "--config", "MINE", "--data", "DATA", "--output", "new", "--set", "train.max_updates=2"],
         ["train", "--config", "MINE", "--data", "DATA", "--output", "RUN", "--resume"],
-        ["train", "--config", "MINE", "--data", "DATA", "--output", "new", "--set", "train.init_from=RUN"],
-        ["preprocess", "--config", "MINE", "--output", "data2", "--set", "text.reuse=RUN"],
+        ["train", "--config", "MINE", "--data", "DATA", "--output", "new", "--set", "parent=RUN"],
+        ["preprocess", "--config", "MINE", "--output", "data2", "--set", "parent=RUN"],
         ["evaluate", "--model", "RUN", "--data", "DATA"],
         ["translate", "--model", "RUN", "a b"],
     ],
@@ -347,16 +347,14 @@ def test_paths_of_a_config_are_cut_in_a_model(tmp_path: Path, model: Path) -> No
     sources = ("/somewhere/else/corpus.tsv", "https://example.org/a/b.zip", "data/sample/x.tsv", "../y.tsv")
     paths = {
         "data": DataSection(source=sources, directory="/somewhere/else/data"),
-        "text": TextSection(reuse="~me/old"),
-        "train": TrainSection(init_from="/somewhere/else/runs/a"),
+        "parent": ParentSection(run="/somewhere/else/runs/a"),
     }
     config = config.model_copy(update=paths)
     save_model(tmp_path / "again", config, load_model(model).model, model / "text", {})
     found = yaml.safe_load((tmp_path / "again/config.yaml").read_text(encoding="utf-8"))
     assert found["data"]["source"] == ["corpus.tsv", "https://example.org/a/b.zip", "data/sample/x.tsv", "y.tsv"]
     assert found["data"]["directory"] == "data"
-    assert found["text"]["reuse"] == "old"
-    assert found["train"]["init_from"] == "a"
+    assert found["parent"]["run"] == "a"
 
 
 def put(place: int, value: int) -> Callable[[Path], None]:

@@ -53,9 +53,10 @@ class Trial:
 
     @property
     def data_name(self) -> str:
-        """Name of the folder with its data, which trials with the same settings of `data` and `text` share."""
+        """Name of the folder with its data, which trials with the same settings of data, text and pieces share."""
         data = self.config.data.model_dump(mode="json", exclude={"directory", "workers"})
-        settings = json.dumps([data, self.config.text.model_dump(mode="json")], sort_keys=True)
+        parent = self.config.parent.run if self.config.parent.pieces == "same" else None
+        settings = json.dumps([data, self.config.text.model_dump(mode="json"), parent], sort_keys=True)
         return hashlib.sha256(settings.encode()).hexdigest()[:8]
 
 

@@ -2,11 +2,11 @@
 
 The only package that uses YAML. `sections` has every key, `tree` the values of a file with their lines, `reading`
 turns files and `--set` into a `Config`, `messages` and `combinations` say what is wrong with values and with their
-combinations, `attention_scores` names the scores, `attention_checks` says what is wrong with a choice of attention,
-`comparison` reads comparison files, and `description` documents the keys for people and editors.
+combinations, `parent` what is taken over from a trained model, `attention_scores` names the scores,
+`attention_checks` says what is wrong with a choice of attention, `comparison` reads comparison files, and
+`description` documents the keys for people and editors.
 """
 
-from nmt.config.amount_of_text import PIECES as PIECES
 from nmt.config.amount_of_text import automatic_keys as automatic_keys
 from nmt.config.amount_of_text import choose_by_amount as choose_by_amount
 from nmt.config.amount_of_text import choose_split as choose_split

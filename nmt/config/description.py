@@ -87,4 +87,5 @@ def json_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of a config file, for editors."""
     schema = Config.model_json_schema()
     properties = {"extends": {"type": "string", "description": EXTENDS}, **schema["properties"]}
+    properties["parent"] = {"anyOf": [{"type": "string"}, properties["parent"]]}  # short for parent.run
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "properties": properties}

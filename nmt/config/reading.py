@@ -12,9 +12,11 @@ from pydantic import ValidationError
 
 from nmt.config.amount_of_text import automatic_keys
 from nmt.config.attention_checks import attention_conflicts
+from nmt.config.attention_scores import names_class
 from nmt.config.combinations import conflicts, ineffective
-from nmt.config.messages import Problem, find_problems, suggest
-from nmt.config.sections import Config, DecodeSection, Section, TrainSection, find_section, kinds_of
+from nmt.config.messages import REPLACED, Problem, find_problems, suggest
+from nmt.config.parent import CONFIG, MODEL_KEYS, TEXT_KEYS, find_parent, is_inherited
+from nmt.config.sections import AUTO, Config, DecodeSection, Section, TrainSection, find_section, kinds_of
 from nmt.config.tree import NOT_UNICODE, SETTINGS, SURROGATE, KeyPath, Tree, as_yaml, dotted, in_one_line, parse_yaml
 from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import read_bytes, shipped
@@ -22,8 +24,9 @@ from nmt.system.limits import MAX_CONFIG
 
 log = logging.getLogger(__name__)
 
-FORMAT = 2
-"""Number of the form in which configs are stored: 2 has the keys of a section's kind, 1 (no number) those of all."""
+FORMAT = 3
+"""Number of the form in which configs are stored: 3 has `parent`; 2 had `text.reuse` and `train.init_from` in its
+place; 1 (no number) also had the keys of all kinds of a section instead of those of its own."""
 _DATA = (".csv", ".tsv", ".txt", ".gz", ".bz2", ".xz", ".zip")
 _SHOWN_PROBLEMS = 50
 _WIDEST = 60
@@ -97,18 +100,56 @@ def _read_config_tree(path: Path, children: tuple[Path, ...] = ()) -> Tree:
 
 
 def _in_current_form(tree: Tree, *, stored: bool) -> Tree:
-    """Values without the number of their form and, if they were stored before there was one, without unused keys.
+    """Values without the number of their form and, if they were stored in an older one, with the keys of today.
 
     Raises:
         ConfigError: The form is newer than this version.
     """
     number = tree.value.pop("format", None)
-    if number is None:
-        return _without_other_kinds(tree, Config) if stored else tree
-    if number.value != FORMAT:
+    if number is None and not stored:
+        return _in_full(tree)
+    if number is not None and number.value not in (2, FORMAT):
         value = shorten(repr(number.plain()))
         raise ConfigError(f"{number.where}: format: this version reads {FORMAT}, found {value}")
-    return tree
+    if number is None:
+        tree = _without_other_kinds(tree, Config)
+    run = tree.find(("train", "init_from"))
+    tree = _in_full(tree.part(lambda path, _: path not in REPLACED))
+    parent = Tree({"run": run}) if run else tree.value["parent"]
+    # What it decided is in the stored config, and it may be gone by now: it is no longer written anywhere.
+    return Tree({**tree.value, "parent": Tree.of(parent.plain())}, tree.where)
+
+
+def _in_full(tree: Tree) -> Tree:
+    """Values with a section in place of `parent: RUN`."""
+    parent = tree.value.get("parent", Tree({}))
+    section = parent if isinstance(parent.value, dict) else Tree({"run": parent}, parent.where)
+    return Tree({**tree.value, "parent": section}, tree.where)
+
+
+def _with_parent(tree: Tree) -> Tree:
+    """Values with those of the parent, if one was asked for: they win over shipped configs and `auto`, not over users.
+
+    Raises:
+        ConfigError: There is no such parent, or its config is wrong.
+    """
+    run, pieces = (tree.find(("parent", key)) for key in ("run", "pieces"))
+    if run is None or not run.where or not isinstance(run.value, str):
+        return tree
+    parent = read_config(path := find_parent(run.value) / CONFIG)
+    keys = MODEL_KEYS if pieces and pieces.value == "own" else MODEL_KEYS + TEXT_KEYS
+    # A class is trusted if the user's own config names it.
+    own = ("model.attention.score", "model.attention.options") if names_class(parent.model.attention.score) else ()
+    values = Tree.of(parent.model_dump(mode="json"), str(path))
+    taken = values.part(lambda key, _: is_inherited(key, keys) and not key.startswith(own))
+    given = tree.part(lambda _, value: value.value != AUTO and _is_own(value.where))
+    return _merge(_merge(tree, taken, Config), given, Config)
+
+
+def _is_own(where: str) -> bool:
+    """Whether the user wrote a value there: in a file that does not ship with the project, or with `--set`."""
+    file = Path(where.rpartition(":")[0])
+    return where in SETTINGS or (bool(where) and not file.resolve().is_relative_to(shipped("configs").resolve()))
 
 
 def _without_other_kinds(tree: Tree, section: type[Section]) -> Tree:
@@ -273,17 +314,18 @@ def _load(config: str | Path | Config, overrides: Overrides) -> Tree:
     for keys, value in _parse_settings(overrides):
         for key in reversed(keys):
             value = Tree({key: value})
-        above = _merge(above, value)
+        above = _merge(above, _in_full(value))
     if isinstance(config, Config):
-        return _merge(Tree.of(config.model_dump(mode="json")), above, Config)
+        return _with_parent(_merge(Tree.of(config.model_dump(mode="json")), above, Config))
     path = Path(config)
     try:
-        return _merge(_read_config_tree(find_config(str(config))), above, Config)
+        tree = _merge(_read_config_tree(find_config(str(config))), above, Config)
     except ConfigError:
         if path.suffix.lower() not in _DATA or not path.is_file():
             raise
         advice = f"nmt preprocess takes it by --source {shlex.quote(str(path))}, a config as data.source"
         raise ConfigError(f"{path}: looks like data, not a config; {advice}") from None
+    return _with_parent(tree)
 
 
 def load_config(config: str | Path | Config, overrides: Overrides = ()) -> Config:

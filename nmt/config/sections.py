@@ -371,8 +371,6 @@ class TextSection(Section):
     vocabulary: VocabularySection = VocabularySection()
     max_length: Positions = key(100, unit="tokens")
     """Maximum on either side of a training pair; longer ones are dropped."""
-    reuse: str | None = None
-    """Data or model directory whose tokenizers and vocabularies to reuse."""
 
     def conflicts(self) -> Iterator[Conflict]:
         """Subwords that cannot have one vocabulary."""
@@ -1047,8 +1045,6 @@ class TrainSection(Section):
     """bfloat16: autocast; auto: bfloat16 if the device's products are clearly faster in it."""
     threads: Processes | None = key(None, unit="threads")
     """CPU threads; null is torch's choice."""
-    init_from: str | None = None
-    """Model directory whose weights to start from."""
     log_every: Count = key(50, unit="updates")
     """Time between lines of metrics.jsonl."""
 
@@ -1096,11 +1092,22 @@ class DecodeSection(Section):
     """Replace an unknown word by the source word attended most."""
 
 
+class ParentSection(Section):
+    """A trained model to start from; `parent: RUN` is short for its `run`."""
+
+    run: str | None = None
+    """Run or model directory whose sizes, kinds and weights to use; null: new weights."""
+    pieces: Literal["same", "own"] = "same"
+    """same: also its vocabularies and text settings; own: learnt from the training split, where those that both have
+    keep its vectors."""
+
+
 class Config(Section):
     """A complete experiment."""
 
     name: Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)] = "experiment"
     """Name of the data and run folders; the config file's name if omitted."""
+    parent: ParentSection = ParentSection()
     data: DataSection = DataSection()
     text: TextSection = TextSection()
     model: ModelSection = ModelSection()

@@ -71,11 +71,21 @@ class Tree(NamedTuple):
     where: str = ""
 
     @classmethod
-    def of(cls, value: Any) -> Tree:
-        """The tree of plain values, which were not written anywhere."""
+    def of(cls, value: Any, where: str = "") -> Tree:
+        """The tree of plain values, which were not written anywhere, or all in one place."""
         if isinstance(value, dict):
-            return cls({key: cls.of(part) for key, part in value.items()})
-        return cls([cls.of(part) for part in value] if isinstance(value, list) else value)
+            return cls({key: cls.of(part, where) for key, part in value.items()}, where)
+        return cls([cls.of(part, where) for part in value] if isinstance(value, list) else value, where)
+
+    def part(self, keep: Callable[[str, Tree], bool], above: str = "") -> Tree:
+        """The values, in their sections, of which `keep` is true; it gets their dotted path and themselves."""
+        parts = {}
+        for key, part in self.value.items():
+            if isinstance(part.value, dict):
+                parts[key] = part.part(keep, f"{above}{key}.")
+            elif keep(f"{above}{key}", part):
+                parts[key] = part
+        return Tree(parts, self.where)
 
     def plain(self) -> Any:
         """The values alone."""

@@ -74,7 +74,7 @@ def summarise(report: DataReport) -> Iterator[str]:
 
 def warn_of_unknown(report: DataReport) -> list[str]:
     """A warning for each side with too many unknown tokens in training, or unknown subwords in validation."""
-    advice = "the vocabulary is that of other text; remove text.reuse" if report.reused else LARGER
+    advice = "the vocabulary is that of other text; set parent.pieces=own" if report.reused else LARGER
     limits = {"train": ("training", MANY_UNKNOWN, advice)}
     if report.tokenizer == "subword" and not report.reused:
         fewer = min(max(report.vocabulary.values()) // 2, max(500, report.pairs["train"] // 2))

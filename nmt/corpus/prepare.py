@@ -148,7 +148,7 @@ def _write_directory(config: Config, output: Path) -> DataReport:
     if config.data.test:
         evaluation_sources["test"] = _open(config.data.test, whole)["train"]
     others = {name: _open(other.source, whole)["train"] for name, other in config.data.extra.items()}
-    reused, pieces = token_ids.load_reused(config, Path(config.text.reuse)) if config.text.reuse else (None, {})
+    reused = token_ids.load_pieces(config)
     with atomic_directory(output) as directory:
         store = PairStore(directory / "work")
         # Sources -> cleaning -> identity: pairs are decoded once, repaired or dropped, fingerprinted and stored.
@@ -160,7 +160,7 @@ def _write_directory(config: Config, output: Path) -> DataReport:
         splits = splitting.split_corpus(config.data, evaluation_sources, store, rows, cleaned)
         copies, augmented = augmentation.add_copies(config.data, store, splits)
         splits, repetitions, extra_pairs = extra.add_corpora(config.data, others, store, splits)
-        config = _fit(config, len(splits.train), {**choose_by_amount(len(splits.train)), **pieces})
+        config = _fit(config, len(splits.train), choose_by_amount(len(splits.train)))
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
         copies = np.concatenate([copies, repetitions])
         encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory)
@@ -281,7 +281,7 @@ def _make_command(config: str | Path | Config, overrides: Overrides, settings: C
         return "nmt.preprocess, with the same config"
     words = ["nmt", "preprocess", "--config", str(config)]
     for setting in as_settings(overrides):
-        if re.match(r"\s*(name|data|text)\b", setting):
+        if re.match(r"\s*(name|parent|data|text)\b", setting):
             words += ["--set", setting]
     if not settings.data.source:
         words += ["--source", "FILE"]

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.config import PIECES, Config, TextSection, differing_keys, read_config, resolve_auto
+from nmt.config import Config, TextSection, read_config
+from nmt.config.parent import TEXT_KEYS, check_parent, find_parent
 from nmt.corpus.cleaning import make_text_normalizer
 from nmt.corpus.data_schema import EncodingReport
 from nmt.corpus.dataset import CONFIG, EncodedPairs, Ids, encode_examples, write_sequences
@@ -20,7 +21,7 @@ from nmt.corpus.lines import Lines, Rows, decode_lines
 from nmt.corpus.processes import map_chunks
 from nmt.corpus.splitting import Splits
 from nmt.corpus.store import PairStore, in_chunks
-from nmt.system.errors import ConfigError, DataError
+from nmt.system.errors import DataError
 from nmt.system.files import check_file
 from nmt.system.progress import progress_bar
 from nmt.text.processor import SEEN, SIDES, TEXT, TextProcessor, load_processor
@@ -77,9 +78,10 @@ def encode_splits(
     encoded = {"train": EncodedPairs.load(output, "train"), **encoded}
     both = {split: (pairs.src, pairs.tgt) for split, pairs in encoded.items()}
     unknown = {split: [_unknown_share(side.ids) for side in pairs] for split, pairs in both.items()}
+    advice = "set parent.pieces=own" if reused else LARGER
     for what, share in zip(("source", "target"), unknown["train"], strict=True):
         if share == 1:
-            raise DataError(f"every {what} token in training is unknown; {'remove text.reuse' if reused else LARGER}")
+            raise DataError(f"every {what} token in training is unknown; {advice}")
     return EncodingReport(
         reused=reused is not None,
         tokenizer=tokenizers[0].kind,
@@ -101,33 +103,18 @@ def _unknown_share(ids: Ids) -> float:
     return sum(int(np.count_nonzero(piece == UNK_ID)) for piece in pieces) / max(1, len(ids))
 
 
-def load_reused(config: Config, path: Path) -> tuple[TextProcessor, dict[str, int]]:
-    """The tokenizers and vocabularies of a data, run or model directory, and what `auto` then means.
+def load_pieces(config: Config) -> TextProcessor | None:
+    """The tokenizers and vocabularies of the parent, which may be a data directory; None where a config has its own.
 
     Raises:
-        ConfigError: There are none, or they have other settings: languages, normalisation, casing, subwords.
+        ConfigError: There are none, or the config has other settings: normalisation, casing, subwords.
     """
-    folder = next((folder for folder in (path, path / "best") if (folder / TEXT).is_dir()), None)
-    if folder is None:
-        raise ConfigError(f"text.reuse: {path} is neither a data directory nor a model directory; give one")
+    if config.parent.run is None or config.parent.pieces == "own":
+        return None
+    folder = find_parent(config.parent.run)
     processor = load_processor(check_file(folder / TEXT, folder))
-    there = read_config(folder / CONFIG)
-    pieces = {PIECES: there.text.subword.vocabulary_size}
-    here = resolve_auto(config, pieces).text
-    here = here.model_copy(update={"reuse": there.text.reuse, "max_length": there.text.max_length})
-    differing = differing_keys(there.text, here, "text.")
-    if there.data.languages != config.data.languages:
-        theirs, ours = (" to ".join(data.languages) for data in (there.data, config.data))
-        differing.append(f"data.src_language, data.tgt_language and data.reverse ({theirs} there, {ours} here)")
-    settings = make_text_normalizer(config.data.cleaning).settings
-    differing += [
-        f"data.cleaning.{key} ({value!r} there, {settings[key]!r} here)"
-        for key, value in processor.normalizer.settings.items()
-        if value != settings[key]
-    ]
-    if differing:
-        raise ConfigError(f"text.reuse: {path} has other settings: {', '.join(differing)}; set the same")
-    return processor, pieces
+    check_parent(config, read_config(folder / CONFIG), TEXT_KEYS)
+    return processor
 
 
 def _tokenize(text: Path, name: str, store: PairStore, rows: Rows, workers: int | None) -> NumberedText:

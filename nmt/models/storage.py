@@ -100,8 +100,7 @@ def _without_paths(config: Config) -> Config:
     data = {"source": tuple(cut(source) for source in config.data.source), "directory": cut(config.data.directory)}
     sections = {
         "data": config.data.model_copy(update=data),
-        "text": config.text.model_copy(update={"reuse": cut(config.text.reuse)}),
-        "train": config.train.model_copy(update={"init_from": cut(config.train.init_from)}),
+        "parent": config.parent.model_copy(update={"run": cut(config.parent.run)}),
     }
     return config.model_copy(update=sections)
 
@@ -154,7 +153,7 @@ def load_model(
 def _check_class(score: str, path: Path, allowed: Collection[str]) -> None:
     if names_class(score) and score not in allowed:
         name = shorten(score)
-        advice = f"if you trust it, allow it with --allow-class {name}, or, for init_from, set it in your own config"
+        advice = f"if you trust it, allow it with --allow-class {name}, or, for a parent, set it in your own config"
         raise CheckpointError(f"{path}: model.attention.score is the class {name}, whose code would run; {advice}")
 
 

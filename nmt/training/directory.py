@@ -86,8 +86,8 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
     """
     state = read_state(output)
     resumable = has_checkpoint(output)
-    parent = config.train.init_from
-    needed = {"`data`": data, "train.init_from": None if parent is None else Path(parent)}
+    parent = config.parent.run
+    needed = {"`data`": data, "parent": None if parent is None else Path(parent)}
     if resume or (restarts() and read_value(output, "launch") == launch_id()):
         for name in FILES:
             check_file(output / name, output)

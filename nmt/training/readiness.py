@@ -61,7 +61,7 @@ def check_readiness(config: Config, data_directory: Path) -> Iterator[Finding]:
     def new_model(config: Config) -> Seq2Seq:
         """The initial model of a run with this config."""
         torch.manual_seed(config.train.seed)
-        return make_model(config, data).to(device).train()
+        return make_model(config, data, say=lambda _: None).to(device).train()
 
     yield from describe_data(data)
     with torch.device("meta"):  # takes no memory
@@ -132,7 +132,7 @@ def describe_parameters(config: Config, model: Seq2Seq, available: int) -> Findi
 
 
 def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> Iterator[Finding]:
-    """The initial loss should not be far above that of random weights, or be lower with `train.init_from`.
+    """The initial loss should not be far above that of random weights, or be lower with a parent.
 
     A Transformer with tied embeddings starts above it: the last word's own vector, which its readout contains, gives
     that word a high logit.
@@ -142,8 +142,9 @@ def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> I
     loss, size = mean_loss(model, sample), len(data.tgt_vocabulary)
     uniform, expected = model.decoder.output.uniform_loss, model.decoder.output.initial_loss
     text = f"{loss:.2f} nats per token over {len(sample):,} pairs; uniform guessing has ln {size:,} = {uniform:.2f}"
-    if config.train.init_from is not None:
-        yield _find("initial loss", loss < uniform, text, "the weights of train.init_from do not help")
+    if config.parent.run is not None:
+        helps = loss < uniform or config.parent.pieces == "own"  # new vectors among trained weights mislead at first
+        yield _find("initial loss", helps, text, "the weights of the parent do not help")
         return
     if config.model.output_norm is not None:
         text += f", random vectors of norm {config.model.output_norm:g} {expected:.2f}"

@@ -22,10 +22,11 @@ log = logging.getLogger(__name__)
 
 _DURATION = ("epochs", "max_updates", "validation.patience", "max_skipped")
 _LOGGING = ("log_every", "watch", "tensorboard", "checkpoint")
-_MACHINE = ("device", "threads", "init_from")
+_MACHINE = ("device", "threads")
 _BEAM = ("beam_size", "length_penalty", "length_norm", "coverage_penalty", "sampling", "batch_size")
 HARMLESS = (
     "name",
+    "parent",
     *(f"train.{name}" for name in (*_DURATION, *_LOGGING, *_MACHINE)),
     *(f"decode.{name}" for name in _BEAM),
 )
@@ -107,7 +108,7 @@ def describe_changes(
     influential = [key for key in changed if key.startswith(length) or not key.startswith(HARMLESS)]
     fatal = [key for key in influential if key.startswith(OTHER_RUN) or not key.startswith(INFLUENTIAL + length)]
     if fatal:
-        advice = "set the old value, or start a new run from the weights with train.init_from=RUN/best"
+        advice = "set the old value, or start a new run from the weights with parent=RUN"
         raise ConfigError(f"cannot be resumed with another {', '.join(fatal)}: {advice}")
     other = sorted(name for name in {**origin.data, **identity} if origin.data.get(name) != identity.get(name))
     if other:

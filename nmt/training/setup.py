@@ -2,11 +2,13 @@
 
 import importlib.util
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
-from nmt.config import DROPOUT, Config, SamplingSection, differing_keys, load_config
+from nmt.config import Config, SamplingSection, differing_keys, load_config
+from nmt.config.parent import MODEL_KEYS, check_parent
 from nmt.corpus.dataset import DataDirectory, read_examples
 from nmt.corpus.splitting import Example
 from nmt.evaluation.input_text import read_split
@@ -15,9 +17,10 @@ from nmt.evaluation.validator import Validator
 from nmt.models.build import build_model
 from nmt.models.run_records import find_model
 from nmt.models.seq2seq import Seq2Seq
-from nmt.models.storage import MARKER, load_model
+from nmt.models.storage import MARKER, SavedModel, load_model
 from nmt.system.device import resolve_precision, use_fast_products
 from nmt.system.errors import CheckpointError, ConfigError, DataError, when_out_of_memory
+from nmt.text.vocabulary import SPECIAL_TOKENS
 from nmt.training.distributed import SINGLE, Workers
 from nmt.training.state import TrainState
 from nmt.translation.translator import Translator
@@ -27,9 +30,7 @@ log = logging.getLogger(__name__)
 
 def with_text_of(config: Config, data: DataDirectory) -> Config:
     """The config with the data section of the data, after checking that their text settings agree."""
-    # The source of the vocabularies does not matter once the data exists.
-    text = config.text.model_copy(update={"reuse": data.config.text.reuse})
-    config = config.model_copy(update={"text": text, "data": data.config.data})
+    config = config.model_copy(update={"data": data.config.data})
     differing = differing_keys(data.config.text, config.text, "text.")
     if differing:
         what, advice = ", ".join(differing), "preprocess again, or train with the config of the data"
@@ -66,12 +67,17 @@ def _with_train(config: Config, **values: object) -> Config:
     return config.model_copy(update={"train": config.train.model_copy(update=values)})
 
 
-_INITIAL = ("model.initialization", "model.attention.dropout", *(f"model.{name}" for name in DROPOUT))
-"""Keys that may differ between a model and one that starts from its weights."""
+def make_model(
+    config: Config, data: DataDirectory, *, resumed: bool = False, say: Callable[[str], None] = log.info
+) -> Seq2Seq:
+    """Build a model with initial weights, which are those of its parent if it has one.
 
-
-def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) -> Seq2Seq:
-    """Build a model with initial weights, or those of `train.init_from` unless the run is resumed."""
+    Args:
+        config: The whole config.
+        data: The data.
+        resumed: Whether the weights come from a checkpoint, so that the parent is not needed.
+        say: Shows how many pieces the parent has of those of the model, if these are its own.
+    """
     model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
     for name, pairs in (("training", data.train), ("validation", data.valid)):
         limits = model.encoder.max_length, model.decoder.max_length
@@ -81,27 +87,56 @@ def make_model(config: Config, data: DataDirectory, *, resumed: bool = False) ->
                 reason = f"the longest {name} sentence has {longest:,} tokens with its end"
                 advice = f"put {longest:,} or more, or null{shorter}"
                 raise ConfigError(f"model.{side}.learned_positions: {limit:,}, but {reason}; {advice}")
-    if config.train.init_from is None or resumed:
-        return model
-    path = Path(config.train.init_from)
+    if config.parent.run is not None and not resumed:
+        parent = _load_parent(config)
+        check_parent(config, parent.config, MODEL_KEYS)
+        shared = _take_weights(model, data, parent)
+        if config.parent.pieces == "own":
+            say(f"parent: {parent.path} has {shared}; the vectors of the others are new")
+        elif (parent.src_vocabulary, parent.tgt_vocabulary) != (data.src_vocabulary, data.tgt_vocabulary):
+            advice = f"preprocess with `overrides={{'parent': '{config.parent.run}'}}`, or set parent.pieces=own"
+            raise ConfigError(f"parent: {parent.path} has other vocabularies than {data.path}; {advice}")
+    return model
+
+
+def _load_parent(config: Config) -> SavedModel:
     try:
-        path = find_model(path)
+        path = find_model(Path(str(config.parent.run)))
         if not (path / MARKER).is_file():
             raise CheckpointError(f"{path}: {'is not a model directory' if path.exists() else 'does not exist'}")
         # A class is trusted if the user's own config names it.
-        other = load_model(path, allowed_classes=[config.model.attention.score])
+        parent = load_model(path, allowed_classes=[config.model.attention.score])
     except (CheckpointError, DataError) as error:
-        raise CheckpointError(f"train.init_from: {error}") from None
-    if not all(bool(tensor.isfinite().all()) for tensor in other.model.state_dict().values()):
-        raise CheckpointError(f"train.init_from: {path} has weights that are not finite; use another model")
-    if (other.src_vocabulary, other.tgt_vocabulary) != (data.src_vocabulary, data.tgt_vocabulary):
-        advice = f"preprocess with `overrides={{'text.reuse': '{path}'}}`"
-        raise ConfigError(f"train.init_from: {path} has other vocabularies than {data.path}; {advice}")
-    keys = differing_keys(other.config.model, config.model, "model.")
-    if differing := [key for key in keys if not key.startswith(_INITIAL)]:
-        raise ConfigError(f"train.init_from: {path} is another kind of model: {', '.join(differing)}; set the same")
-    model.load_state_dict(other.model.state_dict())
-    return model
+        raise CheckpointError(f"parent: {error}") from None
+    if not all(bool(tensor.isfinite().all()) for tensor in parent.model.state_dict().values()):
+        raise CheckpointError(f"parent: {path} has weights that are not finite; use another model")
+    return parent
+
+
+_BY_TOKEN = ("embedding.weight", "embedding.words.weight", "output.weight", "output.bias")
+"""Weights of encoder and decoder that have a row for each token."""
+
+
+def _take_weights(model: Seq2Seq, data: DataDirectory, parent: SavedModel) -> str:
+    """Give a new model the weights of another; rows of tokens that the other does not have stay as they are.
+
+    Trivial transfer (Zoph et al., 2016; Kocmi & Bojar, 2018).
+
+    Returns:
+        How many pieces both have, in words.
+    """
+    initial, weights, counts = model.state_dict(), parent.model.state_dict(), []
+    for part, side, what in (("encoder", "src", "source"), ("decoder", "tgt", "target")):
+        here, there = (getattr(owner, f"{side}_vocabulary").tokens for owner in (data, parent))
+        places = {token: row for row, token in enumerate(there)}
+        rows = [row for row, token in enumerate(here) if token in places]
+        for name in initial.keys() & {f"{part}.{name}" for name in _BY_TOKEN}:
+            initial[name][rows] = weights[name][[places[here[row]] for row in rows]]
+            weights[name] = initial[name]
+        special = len(SPECIAL_TOKENS)
+        counts.append(f"{len(rows) - special:,} of the {len(here) - special:,} {what} pieces")
+    model.load_state_dict(weights)
+    return " and ".join(counts)
 
 
 def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple[Config, Validator]:

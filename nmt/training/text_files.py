@@ -19,7 +19,7 @@ from nmt.text.processor import SEEN, TEXT, TEXT_FILES, copy_text_files
 def keep_text(config: Config, data: DataDirectory, run: Path) -> None:
     """Copy vocabularies, tokenizers and fingerprints of the training sources into a run, or check that it has them.
 
-    With `train.init_from`, the fingerprints of both models are kept, or none if one has none.
+    With a parent, the fingerprints of both models are kept, or none if one has none.
 
     Args:
         config: Config of the run.
@@ -29,7 +29,7 @@ def keep_text(config: Config, data: DataDirectory, run: Path) -> None:
     Raises:
         DataError: It has others than those that `nmt preprocess` wrote.
     """
-    parent, folder = config.train.init_from, check_file(run / TEXT, run)
+    parent, folder = config.parent.run, check_file(run / TEXT, run)
     if folder.exists():
         checksums = {name: sum for name, sum in data.checksums.items() if name != SEEN or parent is None}
         check_text(folder, checksums, "restore it, or start over with `overwrite=True`")

@@ -54,7 +54,7 @@ class Result:
         scores: By split and metric, value and signature: {"valid": {"bleu": {"value": 38.1, "signature": "..."}}}.
         models: Of an ensemble, the keys of its cells.
         teachers: Keys of the cells whose translations were added to the training pairs.
-        init_from: Experiment and key of the cell whose weights and vocabularies the training started from.
+        parent: Experiment and key of the cell whose weights and vocabularies the training started from.
         gpu: Name of the GPU that trained it, on which other trainings may have run; empty for the CPU.
         revision: Commit of this repository, with "-dirty" if files differed from it; empty where it is not known.
         torch: Version of torch; empty where it is not known.
@@ -83,7 +83,7 @@ class Result:
     scores: Scores = field(default_factory=dict)
     models: list[str] = field(default_factory=list)
     teachers: list[str] = field(default_factory=list)
-    init_from: str = ""
+    parent: str = ""
     gpu: str = ""
     revision: str = ""
     torch: str = ""

@@ -27,7 +27,7 @@ class CellTable(Section):
         models: Keys of other cells that translate together instead of a training.
         teachers: Keys of other cells, whose joint translations of the training sources are added to the training pairs
             (sequence-level distillation, Kim & Rush, 2016).
-        init_from: Experiment and key of a finished cell, such as "tatoeba/22-epochs-1", whose weights and vocabularies
+        parent: Experiment and key of a finished cell, such as "tatoeba/22-epochs-1", whose weights and vocabularies
             the training starts from; empty for a new model.
     """
 
@@ -36,7 +36,7 @@ class CellTable(Section):
     settings: Texts = ()
     models: Texts = ()
     teachers: Texts = ()
-    init_from: str = ""
+    parent: str = ""
 
 
 class ExperimentTable(Section):

@@ -134,11 +134,9 @@ def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace
 
 def with_parent(cell: Cell, output: Path) -> Cell:
     """Add the settings that start a training from another cell's model; they hold the path of this machine."""
-    if not cell.init_from:
+    if not cell.parent:
         return cell
-    parent = output / cell.init_from
-    settings = (*cell.settings, f"text.reuse={parent}", f"train.init_from={parent}")
-    return cell.model_copy(update={"settings": settings})
+    return cell.model_copy(update={"settings": (*cell.settings, f"parent={output / cell.parent}")})
 
 
 def score_ensemble(experiment: Experiment, cell: Cell, folder: Path, arguments: argparse.Namespace) -> Result:
@@ -167,7 +165,7 @@ def new_result(experiment: Experiment, cell: Cell, threads: int) -> Result:
         beam_size=BEAM_SIZE,
         models=list(cell.models),
         teachers=list(cell.teachers),
-        init_from=cell.init_from,
+        parent=cell.parent,
         revision=revision(),
         torch=torch.__version__,
     )

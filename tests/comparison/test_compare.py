@@ -157,13 +157,13 @@ def test_a_launcher_gets_the_command_of_a_cell(random_project: Project, tmp_path
     launched, finished = tmp_path / "launched.txt", f"find {tmp_path / 'out'} -name result.json | wc -l"
     outcome = cli(
         *("compare", "--config", random_project.config, "--data", random_project.data, "--output", tmp_path / "out"),
-        *("--vary", "train.init_from=null,nowhere", "--set", "train.max_updates=4", "--jobs", "1", "--launcher"),
+        *("--vary", "train.device=cpu,cuda:99", "--set", "train.max_updates=4", "--jobs", "1", "--launcher"),
         f"echo {{name}} $({finished}) >> {launched}; (sleep 2; exec nohup {{command}}) >/dev/null 2>&1 &",
     )
     assert outcome.code == 1
-    assert launched.read_text(encoding="utf-8") == "init_from-null-1 0\ninit_from-nowhere-1 1\n"
-    assert "init_from=nowhere, seed 1: train.init_from: nowhere: does not exist" in outcome.err.splitlines()[-1]
-    assert [row["name"] for row in read_table(tmp_path / "out")] == ["init_from=null"]
+    assert launched.read_text(encoding="utf-8") == "device-cpu-1 0\ndevice-cuda-99-1 1\n"
+    assert "device='cuda:99', seed 1: device cuda:99 is not" in outcome.err.splitlines()[-1]
+    assert [row["name"] for row in read_table(tmp_path / "out")] == ["device=cpu"]
 
 
 @pytest.mark.soak

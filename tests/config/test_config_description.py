@@ -90,7 +90,7 @@ def test_the_key_reference_has_the_table_of_the_keys_as_they_are() -> None:
 def test_the_table_has_a_row_for_every_key() -> None:
     rows = re.findall(r"^\| `([\w.]+)` \|", markdown_table(), flags=re.MULTILINE)
     assert len(rows) == sum(map(len, KEYS.values())) + 1
-    assert rows[:3] == ["extends", "name", "source"]
+    assert rows[:3] == ["extends", "name", "run"]
 
 
 def test_a_text_without_a_place_for_the_table_is_refused() -> None:

@@ -220,7 +220,7 @@ def test_unknown_pieces_in_validation_cause_a_warning(tokenizer: str, reused: bo
     assert warnings == ([expected] if tokenizer == "subword" and not reused else [])
 
 
-REUSED = "tokens in training are unknown: the vocabulary is that of other text; remove text.reuse"
+REUSED = "tokens in training are unknown: the vocabulary is that of other text; set parent.pieces=own"
 ADVICE = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use text.tokenizer: subword"
 
 

@@ -150,14 +150,13 @@ def test_files_are_compared_too(here: Project, cli: Cli) -> None:
     assert outcome.out.splitlines()[0].endswith("see overlap")
 
 
-def test_init_from_adds_the_training_sources_of_the_other_model(here: Project, cli: Cli) -> None:
-    other = ["--set", "data.split.seed=2", "--set", f"text.reuse={here.run}"]
+def test_a_parent_adds_its_training_sources(here: Project, cli: Cli) -> None:
+    other = ["--set", "data.split.seed=2", "--set", f"parent={here.run}"]
     assert call("preprocess", "--config", here.config, "--output", "other", *other) == 0
     command = train_arguments(
         Project(here.root, here.config, Path("other"), here.run),
         Path("runs/more"),
-        f"train.init_from={here.run}",
-        f"text.reuse={here.run}",
+        f"parent={here.run}",
         "train.epochs=1",
     )
     assert call(*command) == 0
@@ -171,11 +170,11 @@ def test_init_from_adds_the_training_sources_of_the_other_model(here: Project, c
     assert json.loads(Path("scores.json").read_text())["in_training"]["sources"] is None
 
 
-def test_init_from_refuses_fingerprints_of_any_size(here: Project, cli: Cli) -> None:
+def test_fingerprints_of_a_parent_are_refused_if_they_are_of_any_size(here: Project, cli: Cli) -> None:
     stranger = Path(shutil.copytree(here.run / "best", "stranger"))
     with (stranger / "text" / SEEN).open("r+b") as file:
         file.truncate(MAX_TEXT_FILE + 1)  # sparse: it takes no space
-    outcome = cli(*train_arguments(here, Path("runs/refused"), f"train.init_from={stranger}"))
+    outcome = cli(*train_arguments(here, Path("runs/refused"), f"parent={stranger}"))
     assert outcome.code == 1
     assert f"{stranger / 'text' / SEEN}: " in outcome.err
     assert "more than the limit" in outcome.err

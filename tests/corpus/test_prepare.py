@@ -178,8 +178,8 @@ def test_many_unknown_tokens_are_reported(cli: Cli, caplog: pytest.LogCaptureFix
 
 def test_a_reused_vocabulary_that_knows_no_word(first: Path) -> None:
     write_table([("a", "b")] * 9)
-    with pytest.raises(DataError, match=r"every source token in training is unknown; remove text\.reuse"):
-        run(WHOLE | {"text.reuse": str(first)})
+    with pytest.raises(DataError, match=r"every source token in training is unknown; set parent\.pieces=own"):
+        run(WHOLE | {"parent": str(first)})
     assert not Path("out").exists()
 
 
@@ -348,7 +348,7 @@ FAILURES: list[tuple[dict[str, Any], str]] = [
     ({"data.source": []}, "data.source: is empty"),
     ({"text.tokenizer": "subword", "text.subword.vocabulary_size": 5}, "raise text.subword.vocabulary_size"),
     ({"text.tokenizer": "spacy", "data.src_language": "zz"}, "language 'zz': spaCy has no blank tokenizer"),
-    ({"text.reuse": "nowhere"}, "text.reuse: nowhere is neither a data directory nor a model directory; give one"),
+    ({"parent": "nowhere"}, "parent: nowhere: does not exist"),
 ]
 
 
@@ -428,8 +428,7 @@ def test_text_is_reused(first: Path, run_directory: bool) -> None:
     if run_directory:
         Path("run").mkdir()
         Path("run/best").symlink_to(first)
-    reuse = "run" if run_directory else str(first)
-    run(WHOLE | {"text.reuse": reuse})
+    run(WHOLE | {"parent": "run" if run_directory else str(first)})
     earlier, later = tree(first / "text"), tree(Path("out/text"))
     assert earlier.pop(SEEN) != later.pop(SEEN)  # the training sources are others
     assert earlier == later
@@ -445,32 +444,19 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "data"
 
 
-LANGUAGES = "data.src_language, data.tgt_language and data.reverse (en to de there, {} here)"
-
-
-@pytest.mark.parametrize(
-    ("settings", "differing"),
-    [
-        (
-            {"data.cleaning.dashes": True, "text.lowercase": True},
-            "text.lowercase (False there, True here), data.cleaning.dashes (False there, True here)",
-        ),
-        ({"data.reverse": True}, LANGUAGES.format("de to en")),
-        ({"data.src_language": "de", "data.tgt_language": "en"}, LANGUAGES.format("de to en")),
-        ({"data.tgt_language": "nl"}, LANGUAGES.format("en to nl")),
-    ],
-)
-def test_text_of_other_settings_is_refused(first: Path, settings: dict[str, Any], differing: str) -> None:
+def test_text_of_other_settings_is_refused(first: Path) -> None:
     write_table(PAIRS)
+    other = {"data.cleaning.dashes": True, "text.lowercase": True}
     with pytest.raises(ConfigError) as caught:
-        run({"text.reuse": str(first), **settings})
-    assert str(caught.value) == f"text.reuse: {first} has other settings: {differing}; set the same"
+        run({"parent": str(first), **other})
+    differing = "data.cleaning.dashes (False there, True here), text.lowercase (False there, True here)"
+    assert str(caught.value) == f"parent: {first} has other settings: {differing}; set the same, or leave them out"
+    run({"parent": {"run": str(first), "pieces": "own"}, **other})
 
 
-def test_text_is_reused_for_the_same_languages_named_otherwise(first: Path) -> None:
+def test_text_is_reused_for_other_languages(first: Path) -> None:
     write_table(PAIRS)
-    swapped = {"data.columns": [2, 1], "data.src_language": "de", "data.tgt_language": "en", "data.reverse": True}
-    run({"text.reuse": str(first), **swapped})  # English to German after all
+    run({"parent": str(first), "data.tgt_language": "nl"})
 
 
 def test_a_joint_vocabulary_counts_both_sides() -> None:
@@ -609,7 +595,7 @@ def test_auto_pieces_are_those_of_reused_subwords(cli: Cli) -> None:
     subword = "subword: {joint: true, vocabulary_size: 70}"
     settings = [f"text={{tokenizer: subword, {subword}}}", "data.split.test_size=0"]
     run(settings, "first")
-    run([*settings, "text.subword.vocabulary_size=auto", "text.reuse=first"], "second")
+    run([*settings, "text.subword.vocabulary_size=auto", "parent=first"], "second")
     assert read_config(Path("second/config.yaml")).text.subword.vocabulary_size == 70
 
 

@@ -135,7 +135,7 @@ def test_the_ledger_has_results_of_the_experiments_as_they_are(path: Path) -> No
             cell = cells[result.cell, result.seed]
             assert result.settings == settings[result.cell, result.seed]
             assert (result.models, result.teachers) == (list(cell.models), list(cell.teachers))
-            assert result.init_from == cell.init_from
+            assert result.parent == cell.parent
         for scores in result.scores.values():
             assert all(0 <= score.value <= 100 and score.signature for score in scores.values())
 
@@ -257,7 +257,7 @@ name = "student"
 teachers = ["plain-1", "plain-2"]
 [[cells]]
 name = "continued"
-init_from = "trial/plain-1"
+parent = "trial/plain-1"
 """
     )
     command = ["run", str(path), "--threads", "1", "--output", str(tmp_path / "runs"), "--corpora", str(tmp_path)]
@@ -271,9 +271,9 @@ init_from = "trial/plain-1"
     assert student.updates == 3
     assert (continued.updates, continued.settings) == (3, first.settings)
     assert (both.models, student.teachers) == (["plain-1", "plain-2"], ["plain-1", "plain-2"])
-    assert (continued.init_from, continued.torch) == ("trial/plain-1", torch.__version__)
+    assert (continued.parent, continued.torch) == ("trial/plain-1", torch.__version__)
     run = load_config(str(tmp_path / "runs/trial/continued-1/config.yaml"))
-    assert run.text.reuse == run.train.init_from == str(tmp_path / "runs/trial/plain-1")
+    assert run.parent.run == str(tmp_path / "runs/trial/plain-1")
     (distilled,) = (tmp_path / "runs/trial").glob("*.distilled")
     assert (distilled / "train.src").read_text().splitlines() == 2 * sentences
     assert (distilled / "train.tgt").read_text().splitlines()[:10] == [line.upper() for line in sentences]

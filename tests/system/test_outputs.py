@@ -176,8 +176,8 @@ def test_a_run_does_not_replace_its_inputs(here: Project, refusal: Refusal) -> N
     assert line == f"--data: {RUN}/data would be lost when {RUN} is replaced; choose another --output"
     shutil.rmtree(RUN / "data")
     for parent in (RUN, RUN / "best"):
-        line = refusal(*again, "--set", f"train.init_from={parent}")
-        assert line == f"train.init_from: {parent} would be lost when {RUN} is replaced; choose another --output"
+        line = refusal(*again, "--set", f"parent={parent}")
+        assert line == f"parent: {parent} would be lost when {RUN} is replaced; choose another --output"
 
 
 def test_a_run_with_its_data_inside_is_resumed(here: Project, cli: Cli) -> None:

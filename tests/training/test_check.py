@@ -155,7 +155,7 @@ def test_a_fresh_transformer_with_tied_embeddings_is_no_problem(project: Project
 
 
 def test_weights_to_start_from_are_better_than_guessing(project: Project) -> None:
-    assert initial_loss(project, f"train.init_from={project.run}").ok
+    assert initial_loss(project, f"parent={project.run}").ok
 
 
 def test_bad_input_is_one_line(project: Project, cli: Cli, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def stopped(stopped_once: Path, tmp_path: Path) -> Path:
 
 def frozen(project: Project) -> list[str]:
     """Settings of a run that begins with what another has learnt, and whose weights never move."""
-    return [f"train.init_from={project.run}", "train.optimizer={name: sgd, learning_rate: 1.0e-30}"]
+    return [f"parent={project.run}", "train.optimizer={name: sgd, learning_rate: 1.0e-30}"]
 
 
 def damage(path: Path) -> None:
@@ -265,10 +265,11 @@ def test_leftovers_of_a_kill_between_best_models_are_cleaned_up(stopped: Path, r
 def test_the_initial_weights_are_not_needed_again(random_project: Project, tmp_path: Path) -> None:
     run, first, whole = tmp_path / "run", tmp_path / "first", tmp_path / "whole"
     shutil.copytree(random_project.run / "best", first)
-    train(random_project, whole, f"train.init_from={first}")
-    stop(random_project, run, 9, f"train.init_from={first}")
+    train(random_project, whole, f"parent={first}")
+    stop(random_project, run, 9, f"parent={first}")
     shutil.rmtree(first)
-    train(random_project, run, f"train.init_from={first}", "--resume")
+    again = ["--config", run / "config.yaml", "--data", random_project.data, "--output", run, "--resume"]
+    assert call("train", *again) == 0
     assert_same_run(run, whole)
 
 
@@ -280,7 +281,7 @@ def test_keys_that_must_not_change(stopped: Path, random_project: Project) -> No
     assert line.startswith(f"{stopped}: cannot be resumed with another ")
     assert all(f"{key} (" in line and f"{value!r} here)" in line for key, value in fatal.items())
     assert not any(key in line for key in harmless)
-    assert "train.init_from" in line
+    assert "with parent=RUN" in line
 
 
 def test_influential_keys_are_reported(stopped: Path, random_project: Project) -> None:

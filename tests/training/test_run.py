@@ -325,7 +325,7 @@ def test_patience_at_the_floor_is_that_of_an_uninterrupted_run(random_project: P
 
 
 def test_a_run_starts_from_the_weights_of_another(random_project: Project, run: Path) -> None:
-    settings = [f"train.init_from={random_project.run}", "train.optimizer.learning_rate=1.0e-12"]
+    settings = [f"parent={random_project.run}", "train.optimizer.learning_rate=1.0e-12"]
     train(random_project, run, *settings)
     found, expected = (load_file(path / "best/model.safetensors") for path in (run, random_project.run))
     for name, tensor in expected.items():
@@ -334,30 +334,35 @@ def test_a_run_starts_from_the_weights_of_another(random_project: Project, run: 
 
 @pytest.mark.parametrize(
     ("parent", "what"),
-    [("nowhere", "does not exist"), ("empty", "is not a model directory"), ("begun", "has no model yet")],
+    [
+        ("nowhere", "does not exist"),
+        ("empty", "is not a run"),
+        ("begun", "has no model yet"),
+        ("data", "is not a model"),
+    ],
 )
-def test_init_from_something_that_is_not_a_model(
-    random_project: Project, tmp_path: Path, parent: str, what: str
-) -> None:
+def test_a_parent_that_is_not_a_model(random_project: Project, tmp_path: Path, parent: str, what: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun/run.json").write_text('{"state": "running"}')
-    line = refusal(random_project, tmp_path / "run", f"train.init_from={tmp_path / parent}")
-    assert line.startswith(f"train.init_from: {tmp_path / parent}: ")
+    shutil.copy(random_project.run / "config.yaml", tmp_path / "begun")
+    (tmp_path / "data").symlink_to(random_project.data)
+    line = refusal(random_project, tmp_path / "run", f"parent={tmp_path / parent}")
+    assert line.startswith(f"parent: {tmp_path / parent}: ")
     assert what in line
     assert "--model" not in line
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_init_from_weights_that_are_not_finite(random_project: Project, tmp_path: Path, value: float) -> None:
+def test_a_parent_with_weights_that_are_not_finite(random_project: Project, tmp_path: Path, value: float) -> None:
     parent = tmp_path / "parent"
     shutil.copytree(random_project.run / "best", parent)
     tensors = load_file(parent / "model.safetensors")
     sorted(tensors.items())[-1][1].view(-1)[0] = value
     save_file(tensors, parent / "model.safetensors")
-    line = refusal(random_project, tmp_path / "run", f"train.init_from={parent}")
-    assert line.startswith(f"train.init_from: {parent} has weights that are not finite; ")
+    line = refusal(random_project, tmp_path / "run", f"parent={parent}")
+    assert line.startswith(f"parent: {parent} has weights that are not finite; ")
     assert not (tmp_path / "run").exists()
 
 

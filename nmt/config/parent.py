@@ -1,0 +1,50 @@
+"""Starting from a trained model: what a config takes over from it, its parent."""
+
+from pathlib import Path
+
+from nmt.config.sections import DROPOUT, Config, differing_keys
+from nmt.system.errors import ConfigError
+
+CONFIG = "config.yaml"
+MODEL_KEYS = ("model.",)
+"""Beginnings of the keys that decide which weights there are."""
+_REPAIRS = ("unicode", "control_characters", "html_entities", "quotes", "dashes")
+TEXT_KEYS = ("text.", *(f"data.cleaning.{name}" for name in _REPAIRS))
+"""Beginnings of the keys that decide what becomes of text."""
+_OTHER_KEYS = ("text.max_length", "model.initialization", "model.attention.dropout", *(f"model.{n}" for n in DROPOUT))
+"""Beginnings of keys among them that may differ."""
+
+
+def is_inherited(key: str, of: tuple[str, ...]) -> bool:
+    """Whether a key, which is one of `MODEL_KEYS` or `TEXT_KEYS`, must have the value that it has for the parent."""
+    return key.startswith(of) and not key.startswith(_OTHER_KEYS)
+
+
+def find_parent(run: str) -> Path:
+    """The folder with the config of a run, model or data directory, or of the run of this name under `runs`.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    path = Path(run)
+    folder = next((folder for folder in (path, path / "best", "runs" / path) if (folder / CONFIG).is_file()), None)
+    if folder is None:
+        what = "is not a run, model or data directory" if path.exists() else "does not exist"
+        raise ConfigError(f"parent: {path}: {what}")
+    return folder
+
+
+def check_parent(config: Config, parent: Config, of: tuple[str, ...]) -> None:
+    """Refuse a config with other values than its parent.
+
+    Args:
+        config: The config.
+        parent: That of the model that it starts from.
+        of: `MODEL_KEYS` or `TEXT_KEYS`.
+
+    Raises:
+        ConfigError: They differ.
+    """
+    if differing := [key for key in differing_keys(parent, config) if is_inherited(key, of)]:
+        what = f"{config.parent.run} has other settings: {', '.join(differing)}"
+        raise ConfigError(f"parent: {what}; set the same, or leave them out")

@@ -1,0 +1,121 @@
+"""Models that start from a trained one: the same pieces or pieces of their own, by the real commands."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import Cli, Project, call
+from safetensors.torch import load_file
+from training_runs import refusal, stop_and_resume, train
+
+from nmt.config import load_config
+from nmt.corpus.dataset import open_data
+from nmt.text.vocabulary import SPECIAL_TOKENS
+
+CHILD = """
+data: {{source: {source}, tgt_language: nl, split: {{valid_size: 10, test_size: 10}}}}
+text: {{tokenizer: whitespace}}
+parent: {{run: {run}, pieces: own}}
+train: {{epochs: 1, batch: {{size: 8}}, checkpoint: {{every: 3, minutes: null}}, device: cpu}}
+"""
+STILL = "train.optimizer={name: sgd, learning_rate: 1.0e-30}"  # weights stay as they are
+
+
+@pytest.fixture(scope="module")
+def child(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Data of another language with a part of the parent's letters and some more, in a config without any sizes."""
+    root = tmp_path_factory.mktemp("child")
+    pairs = [(f"{a} {b} {c}", f"{c} {b} {a}".upper()) for a in "cdxyz" for b in "abyzv" for c in "abcw"]
+    (root / "corpus.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
+    config = root / "child.yaml"
+    config.write_text(CHILD.format(source=root / "corpus.tsv", run=random_project.run), encoding="utf-8")
+    assert call("preprocess", config, "--output", root / "data") == 0
+    return Project(root, config, root / "data", root / "run")
+
+
+def test_rows_of_shared_pieces_are_those_of_the_parent(
+    child: Project, random_project: Project, run: Path, tmp_path: Path
+) -> None:
+    said = train(child, run, STILL)
+    sizes = (
+        "{embedding_size: 8, dropout: 0.3, encoder: {cell: gru, hidden_size: 8}, decoder: {cell: gru, hidden_size: 12}}"
+    )
+    train(child, tmp_path / "new", STILL, "parent=null", f"model={sizes}")
+    found, parent, new = (
+        load_file(path / "best/model.safetensors") for path in (run, random_project.run, tmp_path / "new")
+    )
+    here, there = open_data(child.data), open_data(random_project.data)
+    sides = {
+        "encoder.embedding": (here.src_vocabulary.tokens, there.src_vocabulary.tokens, set("abcd")),
+        "decoder.embedding": (here.tgt_vocabulary.tokens, there.tgt_vocabulary.tokens, set("ABCD")),
+        "decoder.output": (here.tgt_vocabulary.tokens, there.tgt_vocabulary.tokens, set("ABCD")),
+    }
+    assert found.keys() == parent.keys()
+    for name, weights in found.items():
+        if name.rpartition(".")[0] not in sides:
+            assert weights.equal(parent[name]), name
+            continue
+        tokens, of_parent, letters = sides[name.rpartition(".")[0]]
+        assert {*tokens} & {*of_parent} == {*SPECIAL_TOKENS, *letters}
+        for row, token in zip(weights, tokens, strict=True):
+            if token in of_parent:
+                assert row.equal(parent[name][of_parent.index(token)]), (name, token)
+            else:  # a bias of 0 does move
+                torch.testing.assert_close(row, new[name][tokens.index(token)], rtol=0, atol=1e-20)
+    assert "\nparent: " in f"\n{said}"
+    assert "best has 4 of the 9 source pieces and 4 of the 9 target pieces; the vectors of the others are new" in said
+
+
+def test_a_child_with_pieces_of_its_own_resumes_exactly_and_is_evaluated(
+    child: Project, random_project: Project, tmp_path: Path, cli: Cli
+) -> None:
+    run = stop_and_resume(child, tmp_path, 5)
+    config = load_config(str(run / "config.yaml"))
+    assert (config.model.encoder.hidden_size, config.model.decoder.hidden_size) == (8, 12)
+    assert (config.parent.run, config.parent.pieces) == (str(random_project.run), "own")
+    there = open_data(random_project.data)
+    for name, pairs, vocabulary in (
+        ("a", there.train.src, there.src_vocabulary),
+        ("b", there.train.tgt, there.tgt_vocabulary),
+    ):
+        lines = (" ".join(vocabulary.decode(pairs[index])) for index in range(7))
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    files = ["--src", tmp_path / "a", "--ref", tmp_path / "b", "--json", tmp_path / "scores"]
+    assert cli("evaluate", "--model", run, *files).code == 0
+    seen = json.loads((tmp_path / "scores").read_text(encoding="utf-8"))["in_training"]
+    assert seen == {"sources": 7, "of": 7, "marked": True}  # the parent has
+
+
+def test_the_parent_may_be_gone_once_a_run_has_begun(child: Project, random_project: Project, tmp_path: Path) -> None:
+    shutil.copytree(random_project.run / "best", tmp_path / "parent")
+    train(child, tmp_path / "run", f"parent.run={tmp_path / 'parent'}")
+    shutil.rmtree(tmp_path / "parent")
+    assert call("evaluate", "--model", tmp_path / "run", "--data", child.data) == 0
+    line = refusal(child, tmp_path / "run", f"parent.run={tmp_path / 'parent'}", "--overwrite")
+    assert line == f"parent: {tmp_path / 'parent'}: does not exist"
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("model.embedding_size=16", "other settings: model.embedding_size (8 there, 16 here); set the same, or leave"),
+        ("model.encoder.num_layers=2", "other settings: model.encoder.num_layers (1 there, 2 here); set the same"),
+        (
+            "model.decoder.kind=transformer",
+            "other settings: model.decoder.kind ('recurrent' there, 'transformer' here)",
+        ),
+        ("parent.pieces=same", "best has other vocabularies than"),
+        ("parent.pieces=some", "should be 'same' or 'own', found 'some'"),
+    ],
+)
+def test_what_is_not_the_parent_s_is_refused(child: Project, run: Path, setting: str, problem: str) -> None:
+    assert problem in refusal(child, run, setting)
+    assert not run.exists()
+
+
+def test_a_check_does_not_expect_much_of_new_vectors(child: Project, cli: Cli) -> None:
+    found = cli("check", child.config, "--data", child.data)
+    assert "ok      initial loss" in found.out
+    assert "parent: " not in found.err
