@@ -30,6 +30,7 @@ os.environ.setdefault("LRU_CACHE_CAPACITY", str(MAX_KERNELS))
 
 if TYPE_CHECKING:
     from nmt.comparison.compare import ComparisonResult as ComparisonResult, compare as compare
+    from nmt.comparison.synthesis import Synthesis as Synthesis, backtranslate as backtranslate
     from nmt.config import Config as Config, load_config as load_config
     from nmt.corpus.prepare import PreparedData as PreparedData, preprocess as preprocess
     from nmt.evaluation.evaluate import evaluate as evaluate
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "nmt.comparison.compare": "ComparisonResult compare",
+    "nmt.comparison.synthesis": "Synthesis backtranslate",
     "nmt.config": "Config load_config",
     "nmt.corpus.prepare": "PreparedData preprocess",
     "nmt.evaluation.evaluate": "evaluate",

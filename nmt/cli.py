@@ -367,6 +367,11 @@ def _compare(
         raise TrainingError(*(f"{name}: {reason}" for name, reason in result.failed.items()))
 
 
+@command("backtranslate", nmt.backtranslate, imports="nmt.training.run")
+def _backtranslate(backtranslate: partial[nmt.Synthesis]) -> None:
+    _show(backtranslate().sections)
+
+
 command("score", score, imports="nmt.translation.translator", names_model=True)(_call)
 
 
@@ -400,7 +405,7 @@ def _runs(directory: Annotated[AnyPath, Argument(metavar="DIR")] = Path("runs"))
 
 @command("attentions")
 def _attentions() -> None:
-    """List every attention mechanism: equation, work, limits, paper.
+    """List attention mechanisms: equation, work, limits, paper.
 
     Example: nmt attentions
     """

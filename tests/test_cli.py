@@ -379,6 +379,8 @@ OPTIONS = {
     "report": "--output -o --model -m --against --split --data -d --src --ref --title --device --allow-class",
     "compare": "comparison --config -c --vary --set --seeds --budget-minutes --source -s --data -d --split --jobs -j "
     "--launcher --output -o --cell",
+    "backtranslate": "config_argument --config -c --text -t --teacher --sample --round-trip --weight --tag --split "
+    "--source -s --set --output -o",
     "score": "--src --tgt --model -m --output -o --format --batch-size --precision --device --allow-class",
     "serve": "--model -m --host --port --api-key --api-keys --max-characters --max-sentences --max-queue "
     "--requests-per-minute --allow-host --allow-origin --trust-proxy --log --beam-size --batch-size --device "

@@ -1,1 +1,1 @@
-"""Training several configs and evaluating them in the same way."""
+"""Training several configs, or one with and without synthetic pairs, and evaluating them in the same way."""

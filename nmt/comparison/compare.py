@@ -70,7 +70,7 @@ def compare(
     launcher: Annotated[str | None, Option(metavar="COMMAND")] = None,
     output: options.OutputFolder = None,
 ) -> ComparisonResult:
-    """Train several configs and compare scores, time and attention.
+    """Train configs, and compare scores, time and attention.
 
     The same command continues what was stopped, with Ctrl-C or otherwise, and skips what is finished.
 

@@ -184,9 +184,11 @@ def words_of(lines: Iterable[str], rules: ScoringRules) -> Iterator[list[str]]:
     return (metric.tokenizer(line.lower() if rules.lowercase else line).split() for line in lines)
 
 
-def sentence_scores(examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> list[float]:
-    """BLEU of each translation alone, over the n-grams that it is long enough for (sacreBLEU's effective order)."""
-    metric = _build("bleu", rules)
+def sentence_scores(
+    examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules, key: str = "bleu"
+) -> list[float]:
+    """BLEU or chrF of each translation alone, over the n-grams that it is long enough for (effective order)."""
+    metric = _build(key, rules)
     metric.effective_order = True
     pairs = zip(examples, hypotheses, strict=True)
     return [float(metric.sentence_score(text, list(example.references)).score) for example, text in pairs]

@@ -101,18 +101,19 @@ def evenly_spaced(number: int, most: int) -> list[int]:
     return [round(position) for position in np.linspace(0, number - 1, min(number, most))]
 
 
-def read_training_pairs(data: Path, processor: TextProcessor) -> list[Pair]:
-    """Read at most `SAMPLE` training pairs as text, evenly spaced, without augmented copies.
+def read_training_pairs(data: Path, processor: TextProcessor, most: int = SAMPLE) -> list[Pair]:
+    """Read training pairs as text, without augmented copies.
 
     Args:
         data: The data directory.
         processor: Its tokenizers and vocabularies.
+        most: Maximum number of pairs, evenly spaced.
 
     Raises:
         DataError: The directory is missing, incomplete or damaged.
     """
     encoded, originals = _load_originals(data)
-    rows = evenly_spaced(originals, SAMPLE)
+    rows = evenly_spaced(originals, most)
     src = _decode(encoded.src, rows, processor.src_vocabulary, processor.src_tokenizer, data)
     return list(map(Pair, src, _decode(encoded.tgt, rows, processor.tgt_vocabulary, processor.tgt_tokenizer, data)))
 

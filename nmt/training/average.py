@@ -30,7 +30,7 @@ def average(
     overwrite: options.Overwrite = False,
     allowed_classes: options.AllowedClasses = (),
 ) -> Path:
-    """Average the weights of models, such as the last ones of a run.
+    """Average the weights of models, such as a run's last ones.
 
     Example: nmt average runs/tatoeba --last 5 --output runs/tatoeba-average
 

@@ -35,7 +35,7 @@ def score(
     device: options.Device = "auto",
     allowed_classes: options.AllowedClasses = (),
 ) -> None:
-    """Score given translations: their probabilities, and perplexity.
+    """Score given translations: probabilities and perplexity.
 
     Example: nmt score --src test.en --tgt test.de > test.scores
 

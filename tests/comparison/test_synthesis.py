@@ -1,0 +1,172 @@
+"""Back-translation and distillation by the real command: text in, models and a table out, stopped and continued."""
+
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from conftest import Cli, Project, Refusal, call, names, tree, wait_until
+from processes import PIPE, start
+from sacrebleu.metrics import CHRF
+
+from nmt.corpus.dataset import open_data, read_examples
+from nmt.evaluation.training_text import read_training_pairs
+from nmt.system.files import read_json
+
+NEW = [" ".join(letters).upper() for letters in ("hgf", "aabb", "hhgg", "cdcd", "fefe", "ggaa")]
+
+
+def read(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def command(project: Project, output: Path, *more: object) -> list[str]:
+    values = {
+        "train.epochs": 6,
+        "train.validation.every": 30,
+        "train.optimizer.learning_rate": 0.03,
+        "model.dropout": 0,
+    }
+    settings = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+    return [*map(str, ("backtranslate", project.config, "--output", output, *settings, *more))]
+
+
+def training_pairs(data: Path) -> list[tuple[str, str]]:
+    return [tuple(pair) for pair in read_training_pairs(data, open_data(data).load_processor())]
+
+
+@pytest.fixture(scope="module")
+def text(random_project: Project) -> Path:
+    """Sentences, one of them twice, a blank line, and a test sentence in other case."""
+    path = random_project.root / "more.txt"
+    leak = read_examples(random_project.data / "test.jsonl")[0].references[0].lower()
+    path.write_text("\n".join([*NEW, "", NEW[0], leak]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(random_project: Project, text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("synthesis") / "out"
+    assert call(*command(random_project, output, "--text", text, "--tag", "<bt>", "--weight", "2")) == 0
+    return output
+
+
+def test_the_final_model_learns_from_both_and_from_nothing_else(finished: Path) -> None:
+    assert read(finished / "original.txt") == NEW
+    sources = read(finished / "translated.txt")
+    assert read(finished / "synthetic.en") == sources
+    assert read(finished / "synthetic.de") == NEW
+    alone, complete, reverse = (finished / name / "data" for name in ("alone", "complete", "reverse"))
+    assert [(tgt, src) for src, tgt in training_pairs(alone)] == training_pairs(reverse)
+    report = read_json(complete / "report.json")
+    kept = training_pairs(complete)[len(training_pairs(alone)) :]
+    assert {(f"<bt> {src}".strip(), tgt) for src, tgt in zip(sources, NEW, strict=True)} >= set(kept)
+    assert report["extra"]["synthetic"]["pairs"] == report["extra"]["synthetic"]["repetitions"] == len(kept) > 0
+    for split in ("valid", "test"):
+        assert (complete / f"{split}.jsonl").read_bytes() == (alone / f"{split}.jsonl").read_bytes()
+        assert report["overlap"][split] == {"sources": 0, "targets": 0, "examples": 20}
+
+
+def test_the_table_has_scores_of_both_and_words_by_frequency(finished: Path) -> None:
+    text = (finished / "table.md").read_text(encoding="utf-8")
+    for name in ("alone", "complete"):
+        scores = read_json(finished / f"{name}.json")["scores"]
+        row = next(
+            line for line in text.splitlines() if line.startswith("| pairs alone" if name == "alone" else "| with")
+        )
+        assert f"| {scores['bleu']['value']:.2f} | {scores['chrf']['value']:.2f} |" in row
+    assert "F1 of words by their frequency in training" in text
+
+
+def test_what_is_finished_is_not_repeated_and_other_settings_are_refused(
+    finished: Path, random_project: Project, text: Path, tmp_path: Path, cli: Cli, refusal: Refusal
+) -> None:
+    output = shutil.copytree(finished, tmp_path / "out")
+    before = tree(output)
+    again = [*command(random_project, output, "--text", text, "--tag", "<bt>", "--weight", "2")]
+    assert "pairs alone" in cli(*again).out
+    assert {name for name, content in tree(output).items() if content != before[name]} <= {
+        "alone.json",
+        "complete.json",
+    }
+    assert "sample (False there, True here); choose another --output" in refusal(*again, "--sample")
+    assert "train.seed (1 there, 2 here)" in refusal(*again, "--set", "train.seed=2")
+
+
+@pytest.mark.parametrize(
+    "stage", ["alone/run/metrics.jsonl", "reverse/run/metrics.jsonl", "complete/run/metrics.jsonl"]
+)
+def test_a_killed_command_goes_on_to_the_same_model(
+    stage: str, finished: Path, random_project: Project, text: Path, tmp_path: Path, cli: Cli
+) -> None:
+    output = tmp_path / "out"
+    whole = command(random_project, output, "--text", text, "--tag", "<bt>", "--weight", "2")
+    with start(*whole, stdout=PIPE, stderr=PIPE) as process:
+        wait_until(lambda: process.poll() is not None or (output / stage).exists(), 120)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=120)
+    assert not (output / "table.md").exists()
+    assert cli(*whole).code == 0
+    for name in ("translated.txt", "complete/run/best/model.safetensors", "complete.txt"):
+        assert (output / name).read_bytes() == (finished / name).read_bytes()
+
+
+def test_a_round_trip_that_does_not_come_back_is_left_out(
+    finished: Path, random_project: Project, text: Path, tmp_path: Path, cli: Cli
+) -> None:
+    output = tmp_path / "out"
+    assert cli(*command(random_project, output, "--text", text, "--round-trip", "5", "--sample")).code == 0
+    assert (output / "translated.txt").read_bytes() != (finished / "translated.txt").read_bytes()  # drawn
+    both = zip(read(output / "round_trip.txt"), NEW, strict=True)
+    assert read(output / "synthetic.de") == [
+        line for back, line in both if CHRF().sentence_score(back, [line]).score >= 5
+    ]
+
+
+def test_teachers_translate_the_training_sources(
+    finished: Path, random_project: Project, tmp_path: Path, cli: Cli
+) -> None:
+    run = finished / "alone/run"
+    assert cli(*command(random_project, tmp_path / "out", "--teacher", run, "--teacher", run)).code == 0
+    sources = read(tmp_path / "out/original.txt")
+    assert set(sources) == {src for src, _ in training_pairs(random_project.data)}
+    (tmp_path / "in").write_text("\n".join(sources) + "\n", encoding="utf-8")
+    translated = cli("translate", "--model", run, "--model", run, "--input", tmp_path / "in").out
+    assert read(tmp_path / "out/synthetic.en") == sources
+    assert read(tmp_path / "out/synthetic.de") == translated.splitlines()
+    assert "reverse" not in names(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "text: is empty; give a file with sentences of the target language, one per line"),
+        (["--text", "gone.txt"], "gone.txt"),
+        (["--text", "empty.txt"], "empty.txt: no sentence that is not in valid or test"),
+        (["--teacher", "gone"], "gone"),
+        (["--teacher", "gone", "--round-trip", "3"], "--round-trip: is for back-translations"),
+        (["--text", "empty.txt", "--tag", "bt"], "data.extra.synthetic.tag"),
+        (["--text", "empty.txt", "--weight", "0"], "data.extra.synthetic.weight"),
+        (["--text", "empty.txt", "--split", "train"], "--split train: must be test or valid"),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_line_before_anything_is_trained(
+    arguments: list[str],
+    message: str,
+    random_project: Project,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    refusal: Refusal,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty.txt").write_text("\n\n")
+    assert message in refusal(*command(random_project, Path("out"), *arguments))
+    assert not Path("out/alone/run").exists()
+
+
+def test_a_folder_with_something_else_is_refused(
+    random_project: Project, text: Path, tmp_path: Path, refusal: Refusal
+) -> None:
+    (tmp_path / "mine.txt").touch()
+    assert "contains something else" in refusal(*command(random_project, tmp_path, "--text", text))
+    assert names(tmp_path) == ["mine.txt"]
