@@ -131,7 +131,8 @@ class ScoreAttention(Attention):
         keys = self.heads.split_keys(encoder_states)
         projected = self.score.project_keys(keys.flatten(0, 1))
         projected = projected.view(*keys.shape[:2], *projected.shape[1:])
-        return Memory(projected, self.heads.split_values(encoder_states), mask, lengths)
+        values = self.heads.split_values(encoder_states).contiguous()  # or each product copies them
+        return Memory(projected, values, mask, lengths)
 
     def initial_state(self, memory: Memory) -> AttentionState:
         """The states of the window and of the memory of the past."""

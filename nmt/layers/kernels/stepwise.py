@@ -30,10 +30,11 @@ class StepWeight:
             weight = weight.to(torch.get_autocast_dtype(device))
         self.calls: Calls = {}
         self.steps = 0
-        self.matrix = weight.detach()
-        if weight.dim() == 2:
-            self.matrix = self.matrix.contiguous()
         self.anchor: Tensor = _Anchor.apply(weight, self.calls)  # type: ignore[no-untyped-call]
+        self.matrix = weight.detach()
+        if weight.dim() == 2:  # the CPU multiplies faster by a contiguous W^T, which no gradient needs
+            transposed = device == "cpu" and not self.anchor.requires_grad
+            self.matrix = self.matrix.mT.contiguous().mT if transposed else self.matrix.contiguous()
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """x W^T: [..., K] -> [..., M]; [..., N, K] -> [..., N, M] with one W per sentence."""
