@@ -314,6 +314,9 @@ def test_missing_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli,
     )
     found = cli(command, "--config", "sample", "--data", "elsewhere", *settings)
     assert_error(found, "elsewhere: does not exist", f"{make} --set data.first_lines=900 --output elsewhere")
+    Path("data").mkdir()
+    found = cli(command, "--config", "sample", "--data", "data")  # which preprocess would not replace
+    assert_error(found, "data: is not a data directory", f"create it with: {make} --output DIR")
     (tmp_path / "mine.yaml").write_text("train: {epochs: 3}\n")
     assert_error(cli(command, "--config", "mine.yaml"), "nmt preprocess --config mine.yaml --source FILE")
     assert not Path("runs").exists()

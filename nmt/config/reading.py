@@ -364,7 +364,8 @@ def with_search_options(config: Config, search_options: Mapping[str, Any], overr
     paths = overridden(overrides)
     if outside := [path for path in paths if path.split(".")[0] != "decode"]:
         refused = "cannot be changed after training; only keys of decode can be set here"
-        raise ConfigError(*(f"{path}: {refused}" for path in outside))
+        meant = {key: f"; did you mean decode.{key}?" for key in DecodeSection.model_fields}
+        raise ConfigError(*(f"{path}: {refused}{meant.get(path, '')}" for path in outside))
     options = Tree.of({"decode": {key: value for key, value in search_options.items() if value is not None}})
     decode = _validate(_merge(_load(config, overrides), options, Config), new=False).decode
     positions = getattr(config.model.decoder, "learned_positions", None)

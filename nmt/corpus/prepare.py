@@ -257,7 +257,7 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
 
     settings = load_config(config, overrides)
     directory = settings.data_directory if data is None else Path(data)
-    output = None if directory == settings.data_directory else directory
+    output = None if directory == settings.data_directory else Path("DIR") if directory.exists() else directory
     check_is_data(directory, f"create it with: {_make_command(config, overrides, settings, output)}")
     asked = [key for key in overridden(overrides) if key.startswith(("data.", "text.")) and key != "data.directory"]
     settings = fit_to_data(settings, directory)

@@ -106,6 +106,8 @@ def check_files(outputs: Mapping[str, AnyPath | None], inputs: Iterable[AnyPath 
     """
     taken = {Path(path): "is read by this command" for path in inputs if path is not None}
     for option, path in zip(outputs, map(as_path, outputs.values()), strict=True):
+        if path is not None and path.is_dir():
+            raise DataError(f"{option} {path}: is a folder; choose another file")
         if path is None or (path.exists() and not path.is_file()):
             continue
         if file := file_above(path):

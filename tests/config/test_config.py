@@ -168,6 +168,8 @@ def test_all_wrong_search_options_are_named_at_once() -> None:
         ConfigError, match=r"^train\.epochs: cannot be .*\nname: cannot be changed after training; only"
     ):
         with_search_options(Config(), {}, ["train={epochs: 3}", "decode.beam_size=3", "name=x"])
+    with pytest.raises(ConfigError, match=r"^beam_size: .*; did you mean decode\.beam_size\?$"):
+        with_search_options(Config(), {}, ["beam_size=3"])
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,12 @@ def test_no_output_below_a_file(here: Project, refusal: Refusal, command: str, a
     assert line == advice.replace("{}", "file is a file, not a folder; choose another ")
 
 
+@pytest.mark.parametrize("command", ["translate a --output", "evaluate --json", "report --output"])
+def test_no_output_file_in_place_of_a_folder(here: Project, refusal: Refusal, command: str) -> None:
+    option = command.split()[-1]
+    assert refusal(*command.split(), "runs") == f"{option} runs: is a folder; choose another file"
+
+
 @pytest.mark.parametrize("source", ["d/test.jsonl", "link"])
 def test_preprocess_does_not_replace_its_own_source(here: Project, refusal: Refusal, source: str) -> None:
     shutil.copytree(DATA, "d")
