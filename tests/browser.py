@@ -48,11 +48,12 @@ LEGIBILITY = """(() => {
     const [less, more] = [luminance(one), luminance(other)].sort((a, b) => a - b);
     return (more + 0.05) / (less + 0.05);
   };
-  const hasText = (element) => /^(SELECT|INPUT)$/.test(element.tagName)
+  const hasText = (element) => /^(SELECT|INPUT|TEXTAREA)$/.test(element.tagName)
     || (!/^(OPTION|SCRIPT|STYLE|NOSCRIPT|title)$/.test(element.tagName) && element.checkVisibility()
       && [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()));
   return [...document.querySelectorAll("body *")].filter(hasText).map((element) => {
-    const box = element.getBoundingClientRect(), style = getComputedStyle(element), svg = element.closest("svg");
+    const box = element.getBoundingClientRect(), svg = element.closest("svg");
+    const style = getComputedStyle(element, element.value === "" && element.placeholder ? "::placeholder" : null);
     const layers = document.elementsFromPoint(box.x + box.width / 2, box.y + box.height / 2).reverse();
     const place = layers.indexOf(element), scale = svg ? element.getScreenCTM() : { a: 1, b: 0 };
     const back = layers.slice(0, place + 1).reduce(paint, [255, 255, 255]), frame = svg?.getBoundingClientRect();
@@ -66,8 +67,8 @@ LEGIBILITY = """(() => {
     };
   });
 })()"""
-"""Each text that can be seen: its size in CSS pixels, its contrast with what is painted below its middle (WCAG 2.2;
-null where it is scrolled away), and whether its picture cuts it."""
+"""Each text that can be seen, hints of empty fields included: its size in CSS pixels, its contrast with what is
+painted below its middle (WCAG 2.2; null where it is scrolled away), and whether its picture cuts it."""
 
 
 class LeftPageError(Exception):

@@ -166,6 +166,18 @@ def test_every_column_of_each_sentence_can_be_read() -> None:
         assert page.problems == []
 
 
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_form_is_legible_while_it_is_empty(scheme: str) -> None:
+    with serving() as client, browsing() as page:
+        page.prefer(scheme)
+        page.open(f"{client.base_url}/explore", 360)
+        page.wait_for("at('direction').options.length === 1")
+        seen = {text["text"]: text for text in page.read_legibility() if text["contrast"] is not None}
+        assert {"given", "sentence", "Look"} <= seen.keys()
+        assert [text for text in seen.values() if text["size"] < 11 or text["contrast"] < 4.5] == []
+
+
 @pytest.mark.soak
 @needs_chromium
 def test_the_address_names_the_direction() -> None:
