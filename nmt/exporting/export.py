@@ -97,9 +97,8 @@ def export(
 
 def _check_file(path: Path, overwrite: bool) -> None:
     check_files({"`output`": path}, ())
-    if path.exists() and not (overwrite and path.is_file()):
-        advice = "add `overwrite=True` or choose" if path.is_file() else "choose"
-        raise DataError(f"{path}: exists; {advice} another `output`")
+    if path.exists() and not overwrite:
+        raise DataError(f"{path}: exists; add `overwrite=True` or choose another `output`")
 
 
 def _check_folder(path: Path, overwrite: bool) -> None:

@@ -94,7 +94,7 @@ def test_what_cannot_be_a_package_is_said_in_one_line(
     assert "give a file that ends in .argosmodel as --output" in refusal(*export, tmp_path / "p.zip", "--model", run)
     (tmp_path / "d.argosmodel").mkdir()
     folder = tmp_path / "d.argosmodel"
-    assert "exists; choose another --output" in refusal(*export, folder, "--model", run, "--overwrite")
+    assert "d.argosmodel: is a folder; choose another file" in refusal(*export, folder, "--model", run, "--overwrite")
     checked = cli("check", "--config", project.config, "--for", "argos", "--set", "model.output_norm=5")
     lines = [line for line in checked.out.splitlines() if line.startswith("PROBLEM") and "put" in line]
     assert [line.split()[1] for line in lines[:4]] == [
