@@ -153,12 +153,12 @@ class _Steps:
         """
         from nmt.config import differing_keys, dump_config, load_config
         from nmt.system.files import read_json, write_json, write_text
+        from nmt.system.outputs import check_output
 
         choices: dict[str, object] = {"text": [*map(str, self.texts)], "teacher": [*map(str, self.teachers)]}
         choices |= {key: getattr(self, key) for key in ("sample", "round_trip", "weight", "tag", "split")}
+        check_output(self.folder, MARKER, overwrite=True)
         if not (self.folder / MARKER).exists():
-            if any(path.name[0] != "." for path in self.folder.glob("*")):
-                raise DataError(f"{self.folder}: contains something else; choose another --output")
             self.folder.mkdir(parents=True, exist_ok=True)
             write_text(self.folder / CONFIG, dump_config(self.config))
             write_json(self.folder / MARKER, choices)
@@ -337,7 +337,7 @@ class _Steps:
         """Score both models on the same split."""
         from nmt.corpus.data_report import format_markdown
         from nmt.corpus.dataset import open_data
-        from nmt.evaluation.breakdown import break_down
+        from nmt.evaluation.breakdown import Breakdown, accuracy_by_frequency
         from nmt.evaluation.metrics import ScoringRules
         from nmt.evaluation.model_evaluation import evaluate_model
         from nmt.evaluation.training_text import count_training_words
@@ -357,8 +357,11 @@ class _Steps:
         data = runs[0].parent / "data"
         rules = ScoringRules.for_text(self.config.text, self.config.data.languages[1])
         frequency = count_training_words(data, open_data(data).load_processor(), rules)
-        systems = [(name, evaluation.hypotheses) for name, evaluation in zip(NAMES, evaluations, strict=True)]
-        words = next(break_down(examples, systems, rules, frequency).sections())
+        accuracy = {
+            name: accuracy_by_frequency(examples, evaluation.hypotheses, frequency, rules)
+            for name, evaluation in zip(NAMES, evaluations, strict=True)
+        }
+        words = next(Breakdown(accuracy, {}, {}, []).sections())
         rows = []
         for name, run, evaluation in zip(NAMES, runs, evaluations, strict=True):
             pairs, outcome = open_data(run.parent / "data").train, RunOutcome.read(run)

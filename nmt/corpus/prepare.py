@@ -110,15 +110,16 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
     if not config.data.source:
         raise ConfigError("data.source: is empty; list files in the config or give them with --source")
     data = config.data
-    corpora = [data.source, *filter(None, [data.test]), *(other.source for other in data.extra.values())]
-    for corpus in corpora:
-        if not any("://" in source for source in corpus):
-            _open(corpus, data)  # what is missing is said before the output folder is looked at
+    others = {f"data.extra.{name}.source": other.source for name, other in data.extra.items()}
+    corpora = {"data.source": data.source, "data.test": data.test, **others}
+    for files in filter(None, corpora.values()):
+        if not any("://" in source for source in files):
+            _open(files, data)  # what is missing is said before the output folder is looked at
     fewer = " or lower data.workers" if config.data.workers != 1 else ""
     with locked(output), when_out_of_memory(f"set data.first_lines to read less{fewer}"):
         check_not_in_use(output)
-        files = [_bundled(source) for corpus in corpora for source in corpus]
-        needed = {f"data.source {number}": Path(source) for number, source in enumerate(files, 1)}
+        numbered = ((key, *one) for key, files in corpora.items() for one in enumerate(files, 1))
+        needed = {f"{key} {number}": Path(_bundled(source)) for key, number, source in numbered}
         check_directory(output, DATA, overwrite=overwrite, needed=needed)
         report = _write_directory(config, output)
     for line in summarise(report):

@@ -168,5 +168,7 @@ def test_a_folder_with_something_else_is_refused(
     random_project: Project, text: Path, tmp_path: Path, refusal: Refusal
 ) -> None:
     (tmp_path / "mine.txt").touch()
-    assert "contains something else" in refusal(*command(random_project, tmp_path, "--text", text))
+    assert "contains other files (no backtranslation.json); choose another --output" in refusal(
+        *command(random_project, tmp_path, "--text", text)
+    )
     assert names(tmp_path) == ["mine.txt"]
