@@ -10,7 +10,7 @@ import torch
 
 from nmt.config import Config
 from nmt.exporting import ctranslate2
-from nmt.exporting.formats import Obstacle, describe_text
+from nmt.exporting.formats import Format, Obstacle, describe_text
 from nmt.exporting.onnx_graph import BOOL, FLOAT, INT64, Graph, Port, Value
 from nmt.models.card import CARD
 from nmt.models.storage import SavedModel
@@ -18,11 +18,6 @@ from nmt.system.files import write_json, write_text
 from nmt.system.version import __version__
 from nmt.text.languages import language_name
 
-NAME = "argos"
-PACKAGES = (*ctranslate2.PACKAGES, "onnx")
-QUANTIZATIONS = ("int8", "float16", "none")
-SUFFIX = ".argosmodel"
-SEVERAL = False
 REMARKS = (
     "Argos searches with a beam of 4 and a length penalty of 0.2, whatever the config says.",
     "Argos writes a space for each _ in a translation.",
@@ -106,3 +101,6 @@ def write_splitter(path: Path) -> None:
     vocabulary = {"lang": "", "idx": 0, "cutoff": 0, "lower": False, "_unit2id": ids, "_id2unit": list(ids)}
     settings = {"feat_funcs": ["capitalized"], "max_seqlen": 1000, "batch_size": 1}
     graph.write(path, {"config": json.dumps(settings), "vocab": json.dumps(vocabulary), "lexicon": "null"})
+
+
+FORMAT = Format(write, find_obstacles, ("ctranslate2", "onnx"), ("int8", "float16", "none"), suffix=".argosmodel")

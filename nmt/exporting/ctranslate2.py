@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import Config
-from nmt.exporting.formats import Obstacle, find_other_values, write_usage
+from nmt.exporting.formats import Format, Obstacle, find_other_values, write_usage
 from nmt.layers.positions import PositionedEmbedding, sinusoids
 from nmt.models.storage import SavedModel
 from nmt.models.transformer.decoder import TransformerDecoder
@@ -16,11 +16,6 @@ from nmt.models.transformer.encoder import SelfAttentionEncoder
 from nmt.models.transformer.layer import FeedForward
 from nmt.text.vocabulary import SPECIAL_TOKENS
 
-NAME = "ctranslate2"
-PACKAGES = ("ctranslate2",)
-QUANTIZATIONS = ("none", "int8", "float16")
-SUFFIX = ""
-SEVERAL = False
 KINDS = {"model.encoder.kind": ("self_attention",), "model.decoder.kind": ("transformer",)}
 """Encoders and decoders that it runs."""
 POSITIONS = 1024
@@ -189,3 +184,6 @@ def _after(weight: Tensor, resize: nn.Module) -> Tensor:
 
 def _array(weights: Tensor) -> Any:
     return weights.detach().float().numpy()
+
+
+FORMAT = Format(write, find_obstacles, ("ctranslate2",), quantizations=("none", "int8", "float16"))

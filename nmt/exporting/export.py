@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
@@ -13,9 +13,6 @@ from nmt.system.files import AnyPath, as_path, as_paths, atomic_file, read_json,
 from nmt.system.options import Option
 from nmt.system.outputs import check_files, check_output
 from nmt.system.replacement import atomic_directory, locked
-
-if TYPE_CHECKING:
-    from nmt.exporting.formats import Format
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +24,8 @@ DISTIL = "another model can be trained on this one's translations: configs/READM
 def _known(to: str) -> str:
     from nmt.exporting.formats import find_format
 
-    return find_format(to).NAME
+    find_format(to)
+    return to
 
 
 @as_nmt_errors()
@@ -69,26 +67,26 @@ def export(
 
     form, path = find_format(to), Path(output)
     sources = [find_model(as_path(model)), *map(find_model, as_paths(against))]
-    quantization = form.QUANTIZATIONS[0] if quantization is None else quantization
-    if quantization not in form.QUANTIZATIONS:
-        raise ConfigError(f"`quantization`: {to} has {', '.join(form.QUANTIZATIONS)}, not {quantization}")
-    if missing := [name for name in form.PACKAGES if importlib.util.find_spec(name) is None]:
+    quantization = form.quantizations[0] if quantization is None else quantization
+    if quantization not in form.quantizations:
+        raise ConfigError(f"`quantization`: {to} has {', '.join(form.quantizations)}, not {quantization}")
+    if missing := [name for name in form.packages if importlib.util.find_spec(name) is None]:
         raise ConfigError(f"{to} needs {', '.join(missing)}: pip install {' '.join(missing)}")
-    if against and not form.SEVERAL:
+    if against and not form.several:
         raise ConfigError(f"`against`: {to} holds one model; leave it out")
-    if path.suffix != (form.SUFFIX or path.suffix):
-        raise DataError(f"{path}: give a file that ends in {form.SUFFIX} as `output`")
+    if path.suffix != (form.suffix or path.suffix):
+        raise DataError(f"{path}: give a file that ends in {form.suffix} as `output`")
     with locked(path):
-        (_check_file if form.SUFFIX else _check_folder)(path, overwrite)
+        (_check_file if form.suffix else _check_folder)(path, overwrite)
         models = [load_model(source, allowed_classes=allowed_classes) for source in sources]
         check_languages(models)
         if obstacles := [(saved.path, *one) for saved in models for one in form.find_obstacles(saved.config)]:
             lines = [f"{source}: {key}: {text}" for source, key, text in obstacles]
             raise ConfigError(*lines, *(DISTIL for _, key, _ in obstacles[:1] if key.endswith(".kind")))
-        with (atomic_file if form.SUFFIX else atomic_directory)(path) as temporary:
+        with (atomic_file if form.suffix else atomic_directory)(path) as temporary:
             remarks = list(form.write(models[0], temporary, quantization, *models[1:]))
-            if not form.SUFFIX:
-                _list_files(form, temporary)
+            if not form.suffix:
+                _list_files(to, temporary)
     for remark in remarks:
         log.info(f"note: {remark}")
     log.info(f"{to}: {path}")
@@ -110,9 +108,9 @@ def _check_folder(path: Path, overwrite: bool) -> None:
             raise DataError(f"{path}: contains {others[0]}, which is not part of an export; choose another `output`")
 
 
-def _list_files(form: Format, folder: Path) -> None:
+def _list_files(to: str, folder: Path) -> None:
     """Write what an exported folder contains, and give its files the usual permissions."""
     files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
-    write_json(folder / MARKER, {"format": form.NAME, "files": files})
+    write_json(folder / MARKER, {"format": to, "files": files})
     for file in files:
         set_default_permissions(folder / file)

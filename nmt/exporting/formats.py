@@ -1,9 +1,10 @@
 """The formats of exported models; the module of a format has its name."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
 from nmt.config import Config
 from nmt.config.messages import suggest
@@ -46,51 +47,39 @@ def find_other_values(config: Config, program: str, possible: Mapping[str, Seque
             yield Obstacle(key, f"{value} does not run in {program}; put {' or '.join(names)}")
 
 
-class Format(Protocol):
-    """What the module of a format has."""
+@dataclass(frozen=True)
+class Format:
+    """What the module of a format says of it, as `FORMAT`.
 
-    NAME: str
-    """Its name."""
-    PACKAGES: Sequence[str]
-    """Packages that it imports, by the name under which they are installed; all of the extra `export`."""
-    QUANTIZATIONS: Sequence[str]
-    """Number formats of weights, the default first; `none` is float32."""
-    SUFFIX: str
-    """Suffix of the file that it writes; empty if it writes a folder."""
-    SEVERAL: bool
-    """Whether it can hold several models, side by side."""
+    Attributes:
+        write: Writes a model without obstacles, whose weights get a number format, into an empty folder, or as a new
+            file; others follow the number format and stand beside it. It yields what the model does with text that the
+            other program does not: a sentence each.
+        find_obstacles: Finds what keeps the model of a config from being exported.
+        packages: Packages that it imports, by the name under which they are installed; all of the extra `export`.
+        quantizations: Number formats of weights, the default first; `none` is float32.
+        suffix: Suffix of the file that it writes; empty if it writes a folder.
+        several: Whether it can hold several models, side by side.
+    """
 
-    @staticmethod
-    def find_obstacles(config: Config) -> Iterator[Obstacle]:
-        """Find what keeps the model of a config from being exported."""
-
-    @staticmethod
-    def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel) -> Iterator[str]:
-        """Write a model without obstacles into an empty folder, or as a new file; others beside it if it can.
-
-        Yields:
-            What the model does with text that the other program does not: a sentence each.
-        """
+    write: Callable[..., Iterator[str]]
+    find_obstacles: Callable[[Config], Iterable[Obstacle]]
+    packages: Sequence[str] = ()
+    quantizations: Sequence[str] = ("none",)
+    suffix: str = ""
+    several: bool = False
 
 
 def find_format(name: str) -> Format:
-    """The module of a format.
+    """The format of a name.
 
     Raises:
-        ConfigError: There is no such format.
+        ConfigError: There is none.
     """
     if name not in FORMATS:
         raise ConfigError(f"{name}: no such export format; known: {', '.join(FORMATS)}{suggest(name, FORMATS)}")
-    return cast(Format, import_module(f"nmt.exporting.{name}"))
-
-
-def find_obstacles(config: Config, export_format: str) -> Iterator[Obstacle]:
-    """Find what keeps the model of a config from being exported.
-
-    Raises:
-        ConfigError: There is no such format.
-    """
-    return find_format(export_format).find_obstacles(config)
+    form: Format = import_module(f"nmt.exporting.{name}").FORMAT
+    return form
 
 
 def check_export(config: Config, export_format: str) -> Iterator[Finding]:
@@ -99,7 +88,7 @@ def check_export(config: Config, export_format: str) -> Iterator[Finding]:
     Raises:
         ConfigError: There is no such format.
     """
-    problems = [Finding(key, False, text) for key, text in find_obstacles(config, export_format)]
+    problems = [Finding(key, False, text) for key, text in find_format(export_format).find_obstacles(config)]
     yield from problems or [Finding(f"export to {export_format}", True, "no setting keeps the model from it")]
 
 
@@ -130,7 +119,7 @@ def write_usage(model: SavedModel, path: Path, usage: str, program: str) -> Iter
         program: What translates.
 
     Yields:
-        What `Format.write` does.
+        See `Format.write`.
     """
     for side, name in (("src", "source"), ("tgt", "target")):
         pieces = model.text / f"{side}.subwords.model"

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import Config
-from nmt.exporting.formats import Obstacle, find_other_values
+from nmt.exporting.formats import Format, Obstacle, find_other_values
 from nmt.inspection.explorer_data import name_models
 from nmt.inspection.explorer_page import System, make_page, page_data
 from nmt.layers.attention.catalog import describe_mechanism
@@ -22,11 +22,6 @@ from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOT
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer
 
-NAME = "html"
-PACKAGES = ()
-QUANTIZATIONS = ("int8",)
-SUFFIX = ".html"
-SEVERAL = True
 FOLDER = Path(__file__).parent
 NETWORK = ("layers.js", "recurrent.js", "transformer.js", "network.js")
 FILES = ("translator.css", *NETWORK, "search.js", "pieces.js", "translator.js")
@@ -131,3 +126,6 @@ def _describe_pieces(tokenizer: Tokenizer) -> dict[str, Any]:
     algorithm, scores = tokenizer.algorithm, tokenizer.scores
     floats = None if algorithm == "bpe" else [float(str(np.float32(score))) for score in scores.values()]
     return {"algorithm": algorithm, "pieces": list(scores), "scores": floats}
+
+
+FORMAT = Format(write, find_obstacles, quantizations=("int8",), suffix=".html", several=True)

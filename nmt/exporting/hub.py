@@ -6,23 +6,13 @@ from typing import Any
 
 from nmt.config import Config
 from nmt.config.tree import as_yaml
-from nmt.exporting.formats import Obstacle
+from nmt.exporting.formats import Format
 from nmt.models.card import CARD
 from nmt.models.storage import SavedModel, save_model
 from nmt.system.files import write_json, write_text
 from nmt.text.languages import language_name
 
-NAME = "hub"
-PACKAGES = ()
-QUANTIZATIONS = ("none",)
-SUFFIX = ""
-SEVERAL = False
 SCORES = {"bleu": "BLEU", "chrf": "chrF"}
-
-
-def find_obstacles(config: Config) -> Iterator[Obstacle]:
-    """Nothing keeps a model from it."""
-    return iter(())
 
 
 def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
@@ -56,3 +46,6 @@ def _describe(config: Config, metadata: dict[str, Any]) -> dict[str, Any]:
         "tags": ["translation", "attention", config.model.family],
         "model-index": [{"name": config.name, "results": results}],
     }
+
+
+FORMAT = Format(write, lambda config: ())

@@ -4,18 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.config import Config
-from nmt.exporting.formats import Obstacle, find_other_values, write_usage
+from nmt.exporting.formats import Format, Obstacle, find_other_values, write_usage
 from nmt.exporting.onnx_models import DECODERS, ENCODERS, build_graphs
 from nmt.models.storage import SavedModel
 from nmt.search.hypothesis import Lengths
 from nmt.system.files import write_json
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
-NAME = "onnx"
-PACKAGES = ("onnx",)
-QUANTIZATIONS = ("none",)
-SUFFIX = ""
-SEVERAL = False
 GRAPHS = {
     "model.encoder.kind": tuple(ENCODERS),
     "model.decoder.kind": tuple(DECODERS),
@@ -68,3 +63,6 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     write_json(path / "model.json", settings)
     (path / "translate.py").write_bytes(RUNNER.read_bytes())
     yield from write_usage(model, path, USAGE, "translate.py")
+
+
+FORMAT = Format(write, find_obstacles, packages=("onnx",))

@@ -64,9 +64,10 @@ def compare_exported(arguments: argparse.Namespace) -> None:
     systems = {("nmt", precision, beam): own(saved, precision, beam) for precision, beam in OWN}
     sizes = dict.fromkeys((key[:2] for key in systems), size(saved.path))
     for name, beams in OTHERS.items():
-        if any(find_format(name).find_obstacles(saved.config)):
+        form = find_format(name)
+        if any(form.find_obstacles(saved.config)):
             continue
-        for quantization in find_format(name).QUANTIZATIONS[:2]:
+        for quantization in form.quantizations[:2]:
             folder = arguments.output / name / quantization
             nmt.export(saved.path, to=name, output=folder, quantization=quantization, overwrite=True)
             sizes[name, quantization] = size(folder)

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def test_a_failure_leaves_nothing_new(run: Path, cli: Cli, tmp_path: Path, monke
         raise OSError(28, "No space left on device")
         yield ""
 
-    monkeypatch.setattr(ctranslate2, "write", fill_the_disk)
+    monkeypatch.setattr(ctranslate2, "FORMAT", replace(ctranslate2.FORMAT, write=fill_the_disk))
     for more in ((), ("--overwrite",)):
         failed = cli(*arguments(run, output if more else tmp_path / "new", *more))
         assert failed.code == 1

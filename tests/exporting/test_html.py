@@ -17,7 +17,7 @@ from conftest import Cli, Project, errors, without_pictures
 import nmt
 from nmt.config import Config, load_config
 from nmt.exporting import html
-from nmt.exporting.formats import find_obstacles
+from nmt.exporting.formats import find_format
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import SavedModel
@@ -133,7 +133,7 @@ def test_words_scores_and_attention_are_those_of_the_model(variant: str, browser
     words = Vocabulary("abcdefgh")
     processor = TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), words, Vocabulary("ABCDEFG"))
     model = make_model(tmp_path / "model", processor, *VARIANTS[variant])
-    assert list(find_obstacles(model.config, "html")) == []
+    assert list(find_format("html").find_obstacles(model.config)) == []
     list(html.write(model, tmp_path / "page.html", "int8"))
     page = opened(browser, tmp_path / "page.html")
     page.evaluate(f"{RUN}; globalThis.run = run")
@@ -353,7 +353,7 @@ def test_a_trained_model_translates_the_same(browser: Browser, tmp_path: Path) -
     ],
 )
 def test_what_a_page_cannot_compute_is_named(settings: list[str], key: str, put: str) -> None:
-    ((found, text),) = find_obstacles(load_config(Config(), settings), "html")
+    ((found, text),) = find_format("html").find_obstacles(load_config(Config(), settings))
     assert found == key
     assert f"put {put}" in text
 

@@ -7,7 +7,7 @@ from conftest import Cli, Project, errors
 
 import nmt
 from nmt.config import Config, load_config
-from nmt.exporting.formats import find_obstacles
+from nmt.exporting.formats import find_format
 from nmt.system.files import shipped
 
 READS = ("model.encoder={kind: self_attention, hidden_size: 32, num_layers: 1}", "model.attention.score=general")
@@ -42,15 +42,15 @@ FITS = (*TRANSFORMER, *AVERAGE, "model.output_norm=null")
 )
 def test_what_ctranslate2_cannot_hold(settings: list[str], expected: list[tuple[str, str]]) -> None:
     config = load_config(Config(), [*FITS, *settings])
-    assert [(key, text.split("; ")[-1]) for key, text in find_obstacles(config, "ctranslate2")] == expected
+    assert [(key, text.split("; ")[-1]) for key, text in find_format("ctranslate2").find_obstacles(config)] == expected
 
 
 def test_what_to_put_removes_every_obstacle() -> None:
     config = load_config(Config(), ["model.output_norm=5", "decode.coverage_penalty=1"])
-    puts = {key: text.rpartition("; put ")[2] for key, text in find_obstacles(config, "ctranslate2")}
+    puts = {key: text.rpartition("; put ")[2] for key, text in find_format("ctranslate2").find_obstacles(config)}
     assert len(puts) == 5
     mended = load_config(config, [f"{key}={value}" for key, value in puts.items()])
-    assert list(find_obstacles(mended, "ctranslate2")) == []
+    assert list(find_format("ctranslate2").find_obstacles(mended)) == []
 
 
 def test_obstacles_come_first_and_need_no_data(project: Project, cli: Cli, tmp_path: Path) -> None:
@@ -81,4 +81,4 @@ def test_an_unknown_format_is_one_line(project: Project, cli: Cli) -> None:
 def test_shipped_transformers_can_be_exported() -> None:
     configs = [load_config(path) for path in shipped("configs").glob("*_transformer.yaml")]
     assert configs
-    assert [obstacle for config in configs for obstacle in find_obstacles(config, "ctranslate2")] == []
+    assert [obstacle for config in configs for obstacle in find_format("ctranslate2").find_obstacles(config)] == []

@@ -16,7 +16,7 @@ from small_models import randomize
 
 import nmt
 from nmt.config import Config, load_config
-from nmt.exporting.formats import find_obstacles
+from nmt.exporting.formats import find_format
 from nmt.exporting.onnx_models import build_graphs
 from nmt.models.build import build_model
 from nmt.search.stepper import Seq2SeqStepper
@@ -56,7 +56,7 @@ class Exported:
 
     def __init__(self, folder: Path, *settings: str) -> None:
         config = load_config(Config(), ["model.embedding_size=6", *settings])
-        assert list(find_obstacles(config, "onnx")) == []
+        assert list(find_format("onnx").find_obstacles(config)) == []
         self.model = randomize(build_model(config.model, 9, 8)).float().eval()
         self.sessions = []
         for graph in build_graphs(self.model, config):
@@ -218,6 +218,6 @@ def test_a_folder_has_pieces_limits_and_names(tmp_path: Path) -> None:
 )
 def test_what_is_not_written_as_onnx(settings: list[str], expected: list[str]) -> None:
     config = load_config(Config(), settings)
-    assert [f"{key}: {text}" for key, text in find_obstacles(config, "onnx")] == [
+    assert [f"{key}: {text}" for key, text in find_format("onnx").find_obstacles(config)] == [
         text.format("does not run in ONNX", " or ".join(SCORES)) for text in expected
     ]
