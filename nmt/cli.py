@@ -521,6 +521,8 @@ def _explain_extra(error: Any) -> None:
     no_arguments = all(parameter.opts[0].startswith("-") for parameter in parameters)
     if (folder or no_arguments) and any("--model" in parameter.opts for parameter in parameters):
         error.message += f"; for a model: --model {shlex.quote(str(folder)) if folder else 'DIR'}"
+    elif keys := [value for value in error.ctx.params.get("overrides") or () if "=" not in value]:
+        error.message += f"; a key is set without a space: --set {keys[-1]}=VALUE"
     elif sentence := error.ctx.params.get("sentence"):
         error.message += f"; put the sentence in quotation marks: {shlex.quote(f'{sentence} {word}')}"
 

@@ -259,6 +259,7 @@ EXTRA = [
     ("translate Hello world", "; put the sentence in quotation marks: 'Hello world'"),
     ("explain I --step 2 'am (too) old.'", "; put the sentence in quotation marks: 'I am (too) old.'"),
     ("runs x runs/x", ""),
+    ("train sample --set train.epochs 2", "; a key is set without a space: --set train.epochs=VALUE"),
 ]
 
 

@@ -10,6 +10,7 @@ from nmt.config.reading import find_config, read_yaml
 from nmt.config.sections import Config, Files, Positive, Section, Seed, key
 from nmt.config.tree import dotted, parse_list
 from nmt.system.errors import ConfigError, shorten
+from nmt.system.files import shipped
 
 FOLDER = "configs/comparisons"
 Values = Annotated[tuple[Any, ...], Field(min_length=1)]
@@ -55,7 +56,8 @@ def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> Compariso
     """
     if name is None and not arguments.get("config"):
         raise ConfigError("give a comparison file, the name of a shipped one, or configs with --config")
-    path = None if name is None else find_config(name, FOLDER, "comparison")
+    folders = [folder for folder in (FOLDER, "configs") if shipped(f"{folder}/{name}.yaml").is_file()] or [FOLDER]
+    path = None if name is None else find_config(name, folders[0], "comparison")
     values = {} if path is None else read_yaml(path).plain()
     if values.keys() & {"extends", *Config.model_fields} and not values.keys() & ComparisonSection.model_fields:
         vary = "" if arguments.get("vary") else " --vary SECTION.KEY=VALUE,VALUE"

@@ -126,9 +126,10 @@ def find_model(path: Path | None) -> Path:
         path: A run or model directory, or the name of a run under `runs`; None is the newest finished one there.
 
     Raises:
-        CheckpointError: There is no finished run, or the run has no model.
+        CheckpointError: There is no such model, no finished run, or the run has no model.
     """
     from nmt.models.storage import MARKER as MODEL_MARKER
+    from nmt.models.storage import check_model
 
     path = newest_run()[0] if path is None else find_run(path)
     if check_file(path / BEST / MODEL_MARKER, path).is_file():
@@ -136,7 +137,7 @@ def find_model(path: Path | None) -> Path:
     if (path / MARKER).is_file():
         state = shorten(str(read_state(path)))
         raise CheckpointError(f"{path}: this run has no model yet (state: {state}); train it first")
-    return path
+    return check_model(path)
 
 
 def describe_stop(model: Path) -> str | None:
@@ -164,14 +165,14 @@ def read_value(run: Path, name: str, file: str = MARKER) -> Any:
 
 
 def list_runs(directory: Path) -> Table:
-    """List the runs in a folder, the latest last; a star marks the one that commands use by default.
+    """List the runs in a folder, the latest last, or a run itself; a star marks the one that commands use by default.
 
     If it has none, those of the cells of comparisons in it are listed.
 
     Raises:
         DataError: There are none.
     """
-    folders = ("[!.]*", *("[!.]*/" * depth + "cells/[!.]*/run" for depth in range(3)))
+    folders = (".", "[!.]*", *("[!.]*/" * depth + "cells/[!.]*/run" for depth in range(3)))
     searches = (list(directory.glob(f"{folder}/{MARKER}")) for folder in folders)
     runs = sorted((path.parent for path in next(filter(None, searches), [])), key=_last_change)
     if not runs:

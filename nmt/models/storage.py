@@ -113,6 +113,18 @@ def _weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().contiguous() for tensor, name in names.items()}
 
 
+def check_model(directory: Path) -> Path:
+    """The directory.
+
+    Raises:
+        CheckpointError: It is no model directory.
+    """
+    if not (directory / MARKER).is_file():
+        what = "is not a model directory" if directory.exists() else "does not exist"
+        raise CheckpointError(f"{directory}: {what} (no {MARKER}); train first, or give another one with --model")
+    return directory
+
+
 def load_model(
     directory: Path, device: torch.device | None = None, allowed_classes: Collection[str] = ()
 ) -> SavedModel:
@@ -128,9 +140,7 @@ def load_model(
             class that is not allowed.
         ConfigError: Its config is wrong.
     """
-    if not (directory / MARKER).is_file():
-        what = "is not a model directory" if directory.exists() else "does not exist"
-        raise CheckpointError(f"{directory}: {what} (no {MARKER}); train first, or give another one with --model")
+    check_model(directory)
     try:
         metadata = read_json(directory / MARKER)
         version = metadata.get("format_version") if isinstance(metadata, dict) else None

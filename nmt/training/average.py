@@ -54,7 +54,9 @@ def average(
     paths, folder = as_paths(models), Path(output)
     directories = [find_model(path) for path in paths] if last is None else _latest(paths, last)
     if len(directories) < 2:
-        raise ConfigError("an average needs at least two models")
+        raise ConfigError(
+            "an average needs at least two models: give several, or with --last N those that one run has kept"
+        )
     with locked(folder):
         needed = {f"model {number}": directory for number, directory in enumerate(directories, 1)}
         check_directory(folder, MODEL, overwrite=overwrite, needed=needed)

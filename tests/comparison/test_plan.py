@@ -180,3 +180,7 @@ def test_wrong_files_are_refused(
 def test_unknown_files_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"mechanism: no such comparison file.*did you mean mechanisms"):
         read_comparison("mechanism", {})
+    with pytest.raises(
+        ConfigError, match=r"sample.yaml is a config, not a comparison; to compare it, use --config sam"
+    ):
+        read_comparison("sample", {})

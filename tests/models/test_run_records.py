@@ -187,6 +187,14 @@ def test_no_runs(tmp_path: Path, cli: Cli) -> None:
         assert found.err == f"nmt: error: {tmp_path / name}: {what}; train first, or give the folder of your runs\n"
 
 
+def test_a_run_itself_is_listed(tmp_path: Path, cli: Cli) -> None:
+    write(tmp_path, "alive", "finished", 0)
+    alone = cli("runs", tmp_path / "alive").out.splitlines()[-1].split("\t")
+    among = cli("runs", tmp_path).out.splitlines()[-1].split("\t")
+    assert (alone[0], among[0]) == (".", "alive")
+    assert alone[1:] == among[1:]
+
+
 def test_listing_leaves_no_trace_and_takes_no_lock(tmp_path: Path) -> None:
     write(tmp_path, "alive", "running", 0)
     with locked(tmp_path / "alive"):

@@ -239,7 +239,7 @@ def test_errors_at_the_start_are_reported_in_one_line(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert f"--port {taken.getsockname()[1]}" in error("--port", taken.getsockname()[1])
     assert "--host 192.0.2.1" in error("--host", "192.0.2.1")
-    assert "nowhere" in error("--port", 0, model=tmp_path / "nowhere")
+    assert "nowhere: does not exist (no model.json)" in error("--port", 0, model=tmp_path / "nowhere")
     assert "--max-queue 1 " in error("--max-queue", 1)
     assert "has no API key" in error("--api-keys", os.devnull)
     assert "cannot be read" in error("--api-keys", tmp_path)

@@ -64,7 +64,7 @@ def test_the_last_models_of_a_run(models: list[Path], cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([RUN], "at least two models"),
+        ([RUN], "at least two models: give several, or with --last N those that one run has kept"),
         ([RUN, "--last", 2], "has kept 0 models, not 2"),
         ([RUN, RUN, "--last", 2], "models of one run"),
         ([RUN, "nowhere"], "nowhere: does not exist"),
