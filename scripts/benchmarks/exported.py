@@ -4,9 +4,11 @@ import argparse
 import json
 import math
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from html import unescape
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -20,6 +22,7 @@ from benchmarks.tables import markdown
 from nmt.evaluation.input_text import read_split
 from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.exporting.formats import find_format
+from nmt.exporting.html import quantize
 from nmt.models.run_records import find_model
 from nmt.models.storage import SavedModel, load_model
 from nmt.system.device import use_fast_products
@@ -32,6 +35,20 @@ LONGEST = 100
 WEIGHTS = (".safetensors", ".bin", ".onnx")
 """Endings of the files that count as the size of a model."""
 ARGOS_PENALTY = {"decode.length_norm": "average", "decode.length_penalty": 0.2}
+MEASURE = """<pre id="found"></pre><script>{
+  const [{ network, processor, decode }] = data.models;
+  let first = 0, tokens = 0;
+  const found = %s.map((line) => {
+    const work = search(network, processor.encode(processor.tokenize(line)), { ...decode, beam_size: %d });
+    let step = work.next();
+    while (!step.done) step = work.next();
+    const words = trace(step.value.nodes, step.value.ends[0]).map(({ word }) => word);
+    if (first) tokens += words.length; else first = performance.now();
+    return words.filter((word) => word !== EOS);
+  });
+  at("found").textContent = JSON.stringify([found, first / 1000, 1000 * tokens / (performance.now() - first)]);
+}</script>"""
+"""What is added to a page: it translates lines one after the other. The clock begins when the page is opened."""
 
 
 class Found(NamedTuple):
@@ -100,6 +117,20 @@ def compare_exported(arguments: argparse.Namespace) -> None:
         rows.append([*cells, f"{sizes[system, precision] / 1e6:.1f}", f"{speed:,.0f}"])
     header = "system", "weights", "beam", "same as nmt", "largest loss of score", "BLEU", "MB", "sentences/s"
     print(markdown(header, rows))
+    if shutil.which("chromium") and not any(find_format("html").find_obstacles(saved.config)):
+        print_page(saved, lines, arguments.output / "page.html")
+
+
+def print_page(saved: SavedModel, lines: Sequence[str], page: Path) -> None:
+    """Export a model as a page, translate lines by it, and print a table."""
+    nmt.export(saved.path, to="html", output=page, overwrite=True)
+    rows, weights = [], sum(weights.numel() for weights in saved.model.parameters())
+    for beam in (1, 5):
+        same, first, speed = measure_page(page, saved.path, lines, beam)
+        size = f"{page.stat().st_size / weights:.2f}"
+        rows.append([str(beam), f"{same} of {len(lines)}", size, f"{first:.1f}", f"{speed:,.0f}"])
+    header = "beam", "same as nmt, rounded", "bytes a weight", "seconds to the first translation", "target tokens/s"
+    print("", markdown(header, rows), sep="\n")
 
 
 def size(folder: Path) -> int:
@@ -173,6 +204,29 @@ def by_argos(python: str, package: Path, model: SavedModel, beam: int, threads: 
         return list(map(Found, json.loads(answers.readline())))
 
     return translate
+
+
+def measure_page(page: Path, model: Path, lines: Sequence[str], beam: int) -> tuple[int, float, float]:
+    """Translate lines by a page in a headless Chromium.
+
+    Returns:
+        How many have the words of `nmt` with the page's rounded weights; seconds from opening the page to the end of
+        the first line; target tokens a second of the others.
+    """
+    script, measured = MEASURE % (json.dumps(lines).replace("<", "\\u003c"), beam), page.with_suffix(".measured.html")
+    text = page.read_text(encoding="utf-8").replace("Content-Security-Policy", "")  # it forbids other scripts
+    measured.write_text(text + script, encoding="utf-8")
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", measured.absolute().as_uri()]
+    shown = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+    found, first, speed = json.loads(unescape(shown.rpartition('<pre id="found">')[2].partition("</pre>")[0]))
+    translator = nmt.load(model, split_sentences=False, beam_size=beam)
+    for weights in translator.model.parameters():
+        if weights.dim() > 1 and len(weights) > 1:
+            scales, rounded = quantize(weights.data)
+            weights.data = scales.unsqueeze(1) * rounded
+    words, translations = translator.processor.tgt_vocabulary, translator.translate(lines)
+    same = [words.encode(own.tokens) == ids for own, ids in zip(translations, found, strict=True)]
+    return sum(same), first, speed
 
 
 OWN = [(precision, beam) for beam in (1, 5) for precision in ("float32", "bfloat16")]

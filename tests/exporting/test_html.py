@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from benchmarks.exported import measure_page
 from browser import Page as Browser
 from browser import needs_chromium
 from conftest import Cli, Project, errors, without_pictures
@@ -317,27 +318,29 @@ def test_it_is_legible(width: int, scheme: str, translator_page: Path, browser: 
 
 
 @needs_chromium
+def test_the_benchmark_compares_a_page_with_its_rounded_model(translator_page: Path, project: Project) -> None:
+    lines = ["a b c", "d </script> e", ""]
+    same, first, speed = measure_page(translator_page, project.run, lines, 3)
+    assert same == 3
+    assert 0 < first < 30
+    assert speed > 10
+    text = translator_page.read_text(encoding="utf-8")
+    other = translator_page.with_name("other.html")
+    other.write_text(re.sub(r'"max_length": ?\d+', '"max_length":1', text), encoding="utf-8")
+    assert measure_page(other, project.run, lines, 3)[0] < 3
+
+
+@needs_chromium
 @pytest.mark.soak
-def test_a_trained_model_translates_the_same(browser: Browser, tmp_path: Path) -> None:
+def test_a_trained_model_translates_the_same(tmp_path: Path) -> None:
     settings = ["text={tokenizer: subword, subword: {algorithm: unigram, vocabulary_size: 200}}", "train.epochs=1"]
     with without_pictures():
         nmt.preprocess("sample", output=tmp_path / "data", overrides=settings)
         nmt.train("sample", data=tmp_path / "data", output=tmp_path / "run", overrides=settings)
-    page = opened(browser, nmt.export(tmp_path / "run", to="html", output=tmp_path / "page.html"))
-    page.evaluate(f"{RUN}; globalThis.run = run; globalThis.text = new TextProcessor(data.models[0].text)")
+    page = nmt.export(tmp_path / "run", to="html", output=tmp_path / "page.html")
     lines = [line.split("\t")[0] for line in (SAMPLE / "deu.txt").read_text(encoding="utf-8").splitlines()[::12]]
-    translator = nmt.load(tmp_path / "run", split_sentences=False)
-    round_weights(translator.model)
-    found = page.evaluate(
-        f"{json.dumps(lines)}.map((line) => run(text.encode(text.tokenize(line)), data.models[0].decode).ids)"
-    )
-    words = translator.processor.tgt_vocabulary
-    same = [
-        words.encode(translation.tokens) == [word for word in ids if word != EOS_ID]
-        for translation, ids in zip(translator.translate(lines), found, strict=True)
-    ]
-    assert len(same) == 500
-    assert sum(same) >= 0.99 * len(same)
+    assert len(lines) == 500
+    assert measure_page(page, tmp_path / "run", lines, 5)[0] >= 495
 
 
 @pytest.mark.parametrize(
