@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.corpus.cleaning import RuleCount
-from nmt.corpus.data_schema import DataReport, Overlap, parse_report
+from nmt.corpus.data_schema import DataReport, parse_report
 from nmt.corpus.dataset import check_is_data
 from nmt.drawing.charts import draw_lengths
 from nmt.system.errors import DataError, printable
@@ -35,7 +35,7 @@ Blocks = Iterator[str | Table]
 
 def summarise(report: DataReport) -> Iterator[str]:
     """Summarise a report in a few lines."""
-    lines, cleaning, naive = report.lines, report.cleaning, report.naive_overlap
+    lines, cleaning = report.lines, report.cleaning
     malformed = sum(lines.malformed.values())
     yield f"{printable(report.corpus)}: {lines.read:,} lines" + (f", {malformed:,} malformed" if malformed else "")
     changes = _counts("; dropped", cleaning.dropped) + _counts("; repaired", cleaning.changed)
@@ -51,13 +51,7 @@ def summarise(report: DataReport) -> Iterator[str]:
             f"overlap: of {overlap.examples:,} {name} sources {overlap.sources:,} are in training on the source side, "
             f"{overlap.targets:,} have a reference there"
         )
-    if report.dropped_overlap is not None:
-        yield f"overlap: {report.dropped_overlap:,} training pairs were dropped because valid or test share them"
-    if naive:
-        yield (
-            f"overlap: a random split of the same size would have leaked {naive.sources / naive.examples:.1%} "
-            f"of its sources and {naive.targets / naive.examples:.1%} of its targets"
-        )
+    yield from (f"overlap: {line}" for line in _compare_splits(report))
     if report.augmented:
         yield f"augmentation: {_describe_copies(report.augmented)}"
     for name, extra in (report.extra or {}).items():
@@ -213,25 +207,27 @@ def _describe_overlap(report: DataReport) -> Blocks:
     if not report.overlap:
         yield "There is neither a valid nor a test split that could overlap."
         return
-    rows = [(name, f"{overlap.examples:,}", *_shares(overlap)) for name, overlap in report.overlap.items()]
+    rows = []
+    for name, overlap in report.overlap.items():
+        shares = (f"{part:,} ({part / overlap.examples:.1%})" for part in (overlap.sources, overlap.targets))
+        rows.append((name, f"{overlap.examples:,}", *shares))
     yield Table(("split", "sources", "source is in training", "a reference is in training"), rows, "lrrr")
     yield "Sentences count as the same if their letters and digits agree, ignoring case."
-    if report.dropped_overlap is not None:
-        reason = "valid or test share a sentence with them"
-        yield f"data.drop_overlap dropped {report.dropped_overlap:,} training pairs because {reason}."
-    elif report.ready_made_splits and any(overlap.sources or overlap.targets for overlap in report.overlap.values()):
+    found = any(overlap.sources or overlap.targets for overlap in report.overlap.values())
+    if report.ready_made_splits and report.dropped_overlap is None and found:
         yield "data.drop_overlap would drop these training pairs."
+    yield from (f"{line[0].upper()}{line[1:]}." for line in _compare_splits(report))
+
+
+def _compare_splits(report: DataReport) -> Iterator[str]:
+    """What was dropped because of an overlap, and what other splits would have leaked, without a capital and a stop."""
+    if report.dropped_overlap is not None:
+        yield f"{report.dropped_overlap:,} training pairs were dropped because valid or test share them"
     if naive := report.naive_overlap:
-        sources, targets = _shares(naive)
         yield (
-            f"With a plain random split, {naive.examples:,} pairs for testing and all others for training, "
-            f"{sources} sources and {targets} targets would have been in training too."
+            f"a random split of the same size would have leaked {naive.sources / naive.examples:.1%} "
+            f"of its sources and {naive.targets / naive.examples:.1%} of its targets"
         )
-
-
-def _shares(overlap: Overlap) -> tuple[str, str]:
-    sources, targets = (f"{part:,} ({part / overlap.examples:.1%})" for part in (overlap.sources, overlap.targets))
-    return sources, targets
 
 
 def _describe_vocabulary(report: DataReport) -> Blocks:
