@@ -41,24 +41,12 @@ function projectWords(weight, inputs, count) {
   return Array.from({ length: count }, (_, row) => [0, 1, 2].map((part) => all.subarray((3 * row + part) * size, (3 * row + part + 1) * size)));
 }
 
-/** What words with a query read of each one's list of words, by all heads: softmax(Q K^T / sqrt(d)) V, projected, [count, D]. */
-function readWords(weight, heads, words, lists) {
-  const contexts = words.map(([query], row) => {
-    const list = lists[row], size = query.length / heads, context = new Float32Array(query.length);
-    for (let begin = 0; begin < query.length; begin += size) {
-      const scores = new Float32Array(list.length);
-      list.forEach(([, key], n) => {
-        for (let k = begin; k < begin + size; k++) scores[n] += query[k] * key[k];
-        scores[n] /= Math.sqrt(size);
-      });
-      softmax(scores, 0, list.length).forEach((share, n) => {
-        const value = list[n][2];
-        for (let k = begin; k < begin + size; k++) context[k] += share * value[k];
-      });
-    }
-    return context;
-  });
-  return linear(weight, "output", concatenate(contexts, 1), words.length);
+/** What each of `count` queries reads of words, by all heads: softmax(Q K^T / sqrt(d)) V, [count, D]. */
+function readWords(queries, count, words, heads) {
+  const S = words.length, temperature = Math.sqrt(queries.length / count / heads);
+  const [keys, values] = [1, 2].map((part) => splitHeads(concatenate(words.map((word) => word[part]), 1), S, heads));
+  const attention = new Attention({ score: "dot", heads, window: {}, normalizer: { temperature } }, () => undefined);
+  return attention.attend(queries, { S, keys, values }, count, 0).context;
 }
 
 /** Every word reads all. */
@@ -75,8 +63,8 @@ class SelfAttentionEncoder {
     for (let n = 0; n < layers; n++) {
       const layer = partOf(this.weight, `layers.${n}`), attention = partOf(layer, "attention");
       states = surround(partOf(layer, "residual"), norm === "pre", states, (x) => {
-        const words = projectWords(attention, x, S);
-        return readWords(attention, heads, words, Array(S).fill(words));
+        const words = projectWords(attention, x, S), queries = concatenate(words.map(([query]) => query), 1);
+        return linear(attention, "output", readWords(queries, S, words, heads), S);
       });
       states = feedForward(partOf(layer, "feed_forward"), this.settings, states, S);
       yield;
@@ -92,7 +80,8 @@ const HISTORIES = {
     step(weight, { num_heads: heads }, inputs, histories) {
       const attention = partOf(weight, "attention"), words = projectWords(attention, inputs, histories.length);
       const after = histories.map((history, row) => [...history, words[row]]);
-      return { outputs: readWords(attention, heads, words, after), after };
+      const contexts = after.map((history, row) => readWords(words[row][0], 1, history, heads));
+      return { outputs: linear(attention, "output", concatenate(contexts, 1), words.length), after };
     },
   },
   ssru: {
