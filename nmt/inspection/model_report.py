@@ -18,7 +18,7 @@ from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from nmt.evaluation.training_text import evenly_spaced
 from nmt.inspection.explorer_data import name_models
 from nmt.inspection.html_page import Page
-from nmt.inspection.report_blocks import Block, Chapter, HeatMap, Picture, Preformatted, Sentence, mark_words, render
+from nmt.inspection.report_blocks import Block, Chapter, Figure, Preformatted, Sentence, mark_words, render
 from nmt.models.card import count, describe_model
 from nmt.models.run_records import describe_stop, find_data, read_value
 from nmt.models.storage import SavedModel
@@ -168,11 +168,11 @@ def _define(values: Mapping[str, Sequence[str]], header: Sequence[str], caption:
     return Table(["", *header, "what it is"], rows, f"l{'r' * len(header)}l", caption)
 
 
-def _curves(models: Mapping[str, SavedModel]) -> Iterator[Picture]:
+def _curves(models: Mapping[str, SavedModel]) -> Iterator[Figure]:
     for name, saved in models.items():
         path = saved.path.parent / CURVE
         if saved.path.name == "best" and path.is_file() and not path.is_symlink():
-            yield Picture(f"Learning curve of {name}", path.read_bytes())
+            yield Figure.of_png(f"Learning curve of {name}", path.read_bytes())
 
 
 def _extremes(evaluation: ModelEvaluation, examples: Sequence[Example], rules: ScoringRules) -> Iterator[Block]:
@@ -212,11 +212,11 @@ def _attention(evaluation: ModelEvaluation, translator: Translator, examples: Se
     yield tabulate_lengths(evaluation.attention_by_length)
     yield SHARP
     scale = [tenths / 10 for tenths in range(11)]
-    yield HeatMap(SCALE, make_html_heatmap([scale], list(map(str, scale)), ["weight"]))
+    yield Figure(SCALE, make_html_heatmap([scale], list(map(str, scale)), ["weight"]))
     chosen = [examples[number].src for number in evenly_spaced(len(examples), MAPS)]
     for source, translation in zip(chosen, translator.translate(chosen, with_alignment=True), strict=True):
         if translation.alignment is not None and translation.alignment.any():
-            yield HeatMap(f"{source} → {translation.text}", make_html_heatmap(*translation.weights))
+            yield Figure(f"{source} → {translation.text}", make_html_heatmap(*translation.weights))
 
 
 def _configs(models: Mapping[str, SavedModel]) -> Iterator[Block]:
@@ -238,5 +238,5 @@ def _data(saved: SavedModel) -> Iterator[Chapter]:
         return
     for section in sections:
         picture = directory / section.picture
-        shown = [Picture(section.title, picture.read_bytes())] if picture.is_file() else []
+        shown = [Figure.of_png(section.title, picture.read_bytes())] if picture.is_file() else []
         yield Chapter(f"Data: {section.title.lower()}", [*section.blocks, *shown], folded=True)

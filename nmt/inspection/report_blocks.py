@@ -4,7 +4,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Literal
+from typing import Literal, Self
 
 from nmt.inspection.html_page import FOLDER, Page, fill_page
 from nmt.system.tables import Table
@@ -15,34 +15,21 @@ Piece = tuple[Mark, str]
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture inside the page.
+class Figure:
+    """A picture or a heat map; a weight has the same colour in every map.
 
     Attributes:
         caption: What it shows.
-        png: The file.
-    """
-
-    caption: str
-    png: bytes
-
-    @property
-    def url(self) -> str:
-        """A URL with the whole picture."""
-        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
-
-
-@dataclass(frozen=True)
-class HeatMap:
-    """Attention weights; a weight has the same colour in every map.
-
-    Attributes:
-        caption: What it shows.
-        html: What `make_html_heatmap` draws of them.
+        html: What is drawn: that of `make_html_heatmap`, for one.
     """
 
     caption: str
     html: str
+
+    @classmethod
+    def of_png(cls, caption: str, png: bytes) -> Self:
+        """A picture, which becomes part of the page."""
+        return cls(caption, f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}" alt="">')
 
 
 @dataclass(frozen=True)
@@ -67,7 +54,7 @@ class Preformatted:
     content: str
 
 
-Block = str | Table | Picture | HeatMap | Sentence | Preformatted
+Block = str | Table | Figure | Sentence | Preformatted
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from conftest import Cli, Project
 import nmt
 from nmt.drawing.heatmap import make_html_heatmap
 from nmt.evaluation.attention_statistics import LABELS
-from nmt.inspection.report_blocks import Chapter, HeatMap, Picture, Preformatted, Sentence, mark_words, render
+from nmt.inspection.report_blocks import Chapter, Figure, Preformatted, Sentence, mark_words, render
 from nmt.system.tables import Table
 
 
@@ -143,10 +143,10 @@ def test_text_cannot_run(tmp_path: Path) -> None:
     blocks = [
         HOSTILE,
         Table([HOSTILE], [[HOSTILE]], "l", HOSTILE),
-        Picture(HOSTILE, b"\x89PNG"),
+        Figure.of_png(HOSTILE, b"\x89PNG"),
         Sentence(HOSTILE, HOSTILE, [(HOSTILE, mark_words(HOSTILE, HOSTILE)), (HOSTILE, mark_words("a", HOSTILE))]),
         Preformatted(HOSTILE),
-        HeatMap(HOSTILE, make_html_heatmap([[1.0]], [HOSTILE], [HOSTILE])),
+        Figure(HOSTILE, make_html_heatmap([[1.0]], [HOSTILE], [HOSTILE])),
     ]
     path = tmp_path / "page.html"
     render(HOSTILE, [HOSTILE], [Chapter(HOSTILE, blocks)]).write(path)
