@@ -37,7 +37,7 @@ def draw_learning_curve(run: Path) -> None:
     scores = [entry for entry in valid if {"bleu", "chrf"} <= entry.keys()]
     norms = [entry for entry in train if "gradient_norm" in entry]
     panels = 1 + bool(norms) + bool(scores)
-    figure = Figure(figsize=(0.5 + 5 * panels, 4), layout="constrained")
+    figure = Figure(figsize=(0.5 + 3.6 * panels, 3.6), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
 
     def plot(panel: int, rows: Sequence[Mapping[str, Any]], key: str, label: str, colour: str, **style: Any) -> None:

@@ -83,4 +83,4 @@ def test_a_learning_curve_is_a_picture(tmp_path: Path, entries: list[dict[str, o
     assert sorted(path.name for path in tmp_path.iterdir()) == ["learning_curve.png", "metrics.jsonl"]
     height, width, _ = imread(tmp_path / "learning_curve.png").shape
     assert height > 300
-    assert width == pytest.approx(130 * (0.5 + 5 * panels), rel=0.1)
+    assert width == pytest.approx(130 * (0.5 + 3.6 * panels), rel=0.1)
