@@ -166,7 +166,7 @@ function drawStep(view) {
   const ofWord = view.lp ? { probability: number(probability, 3), loss: number(-view.lp[t]), "mean loss": number(-view.lp.reduce((sum, value) => sum + value, 0) / view.lp.length) } : {};
   const ofSentence = Object.entries(view.found.measures).map(([name, value]) => [name, measured(name, value)]);
   fill("measures", { ...ofWord, ...sharpness, "word agreement": view.occ ? number(steps.agree[t]) : undefined, ...Object.fromEntries(ofSentence) });
-  if (!steps?.top[t]) return show("top", html("p", { class: "small" }, state.u ? "Choose tokens as units to see what else it could have written." : view.lp ? "What else it could have written is stored for the best translation and the reference." : "Of earlier validations only the attention is stored."));
+  if (!steps?.top[t]) return show("top", html("p", { class: "small" }, state.u ? "Choose text in tokens to see what else it could have written." : view.lp ? "What else it could have written is stored for the best translation and the reference." : "Of earlier validations only the attention is stored."));
   const top = range(steps.top[t].length / 2).map((n) => [(view.found.words ?? data.items[state.s].words ?? data.words)[steps.top[t][2 * n]], steps.top[t][2 * n + 1] / 1000]).filter(([, share], n) => n < 3 || share >= 0.001);
   if (!top.some(([word]) => word === token)) top.push([token, probability]);
   drawTable("top", "The most probable words at this place", ["next word", "probability", ""], top.map(([word, share]) => {

@@ -212,6 +212,8 @@ def test_tables_scroll_inside_their_boxes_on_a_phone(page_of_two: Path) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") == 360
         assert page.evaluate(WIDER.replace("SCROLLED", "1e9")) == 0
         assert page.evaluate(WIDER.replace("SCROLLED", "1")) > 0
+        ends = "[...document.querySelectorAll('caption')].map(caption => caption.getBoundingClientRect().right)"
+        assert max(page.evaluate(ends)) < 360  # a definition is read without scrolling
         scrolling = page.evaluate(
             "[...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > box.clientWidth)"
             ".map(box => (box.scrollLeft = 1e6, box.scrollLeft))"
