@@ -1,12 +1,12 @@
 """Draw the pictures of the READMEs, or list those that no longer show what a config gives today.
 
-Usage: python scripts/draw_pictures.py --commit COMMIT [--real runs/tatoeba_small] [--model runs/demo]
+Usage: python scripts/draw_pictures.py --commit COMMIT [--real RUN] [--transformer RUN] [--model RUN]
        python scripts/draw_pictures.py --check
 
-The learning curve and the attention of a sentence are those of README's four commands; the explorer, the report and the
-emergence of alignment those of `make demo`, whose run has watched a few sentences (`train.watch`). Each of these
-pictures holds the config, commit and scores of its run as PNG text. What attention is for comes from the stored
-comparison of mechanisms. Pages are photographed by a headless Chromium.
+The learning curve and the attention of a sentence are those of README's four commands; the exported page has the model
+of `tatoeba_transformer`; the report and the emergence of alignment are those of `make demo`, whose run has watched a
+few sentences (`train.watch`). Each of these pictures holds the config, commit and scores of its run as PNG text. What
+attention is for comes from the stored comparison of mechanisms. Pages are photographed by a headless Chromium.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from nmt.translation.alignment import draw_attention
 
 SENTENCE = "Yesterday I saw him at the station."
 BOTTLENECK_PICTURE = "bottleneck.png"
-OF_THE_CALL: dict[str, Any] = {"data.source": [], "data.licence": None, "train.precision": "auto"}
+OF_CALL: dict[str, Any] = {"data.source": [], "data.licence": None, "train.precision": "auto", "train.threads": None}
 """Values that the command line or the machine of a run decides, not its recipe."""
 
 MECHANISMS = Path(__file__).parent / "experiments/comparisons/mechanisms"
@@ -45,15 +45,15 @@ BOTTLENECK = {
 }
 """Cells of the picture with their labels."""
 FRAMES = 4
-PLACE = "#t=4"
 
 
 def main() -> None:
     """Draw all of them, or check them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--real", type=Path, default=Path("runs/tatoeba_small"), help="run of README's four commands")
+    parser.add_argument("--transformer", type=Path, default=Path("runs/tatoeba_transformer"), help="run of that config")
     parser.add_argument("--model", type=Path, default=Path("runs/demo"), help="run of make demo")
-    parser.add_argument("--commit", help="commit that both runs were trained at")
+    parser.add_argument("--commit", help="commit that the runs were trained at")
     parser.add_argument("--output", type=Path, default=Path("data/pictures"), help="folder of the pictures")
     parser.add_argument("--chromium", default="chromium", help="headless browser")
     parser.add_argument("--check", action="store_true", help="list pictures whose config has changed since; draw none")
@@ -69,20 +69,22 @@ def main() -> None:
     if shutil.which(arguments.chromium) is None:
         parser.exit(1, f"error: {arguments.chromium}: no such program; give a Chromium with --chromium\n")
     try:
-        draw_all(arguments.real, arguments.model, arguments.output, arguments.chromium, arguments.commit)
+        runs = arguments.real, arguments.transformer, arguments.model
+        draw_all(*runs, arguments.output, arguments.chromium, arguments.commit)
     except NmtError as error:
         parser.exit(1, f"error: {error}\n")
 
 
-def draw_all(real: Path, demo: Path, output: Path, chromium: str, commit: str) -> None:
+def draw_all(real: Path, transformer: Path, demo: Path, output: Path, chromium: str, commit: str) -> None:
     """Draw all pictures.
 
     Args:
         real: Run of README's four commands.
+        transformer: Run of `tatoeba_transformer`.
         demo: Run of `make demo`.
         output: Folder for the pictures.
         chromium: Headless browser.
-        commit: Commit that both were trained at.
+        commit: Commit that they were trained at.
     """
     translation = draw_attention(nmt.load(real), SENTENCE, output / "attention.png").text
     metadata = {"commit": commit, **describe_run(real), "translation": f"{SENTENCE} -> {translation}"}
@@ -94,13 +96,13 @@ def draw_all(real: Path, demo: Path, output: Path, chromium: str, commit: str) -
     longest = max(range(len(watched["sentences"])), key=lambda number: len(watched["sentences"][number]["src"]))
     draw_emergence(watched, longest, output / "emergence.png")
     with tempfile.TemporaryDirectory() as folder:
-        page, report = Path(folder, "page.html"), Path(folder, "report.html")
-        nmt.explore(model=demo, split="test", sample=12, output=page)
+        page, report = nmt.export(transformer, to="html", output=Path(folder, "page.html")), Path(folder, "report.html")
         nmt.report(demo, split="test", output=report)
-        photograph(chromium, f"{page.as_uri()}{PLACE}", (1180, 860), output / "explorer.png")
+        photograph(chromium, f"{page.as_uri()}#q={SENTENCE}", (1400, 785), output / "page.png")
         photograph(chromium, report.as_uri(), (1000, 950), output / "report.png")
+    stamp(output / "page.png", {"commit": commit, **describe_run(transformer)})
     metadata = {"commit": commit, **describe_run(demo)}
-    for name in ("emergence.png", "explorer.png", "report.png"):
+    for name in ("emergence.png", "report.png"):
         stamp(output / name, metadata)
 
 
@@ -116,16 +118,16 @@ def describe_run(run: Path) -> dict[str, str]:
 
 def without_call(config: Config) -> Config:
     """A config as it would be without command line and machine."""
-    return load_config(config, OF_THE_CALL)
+    return load_config(config, OF_CALL)
 
 
 def stamp(path: Path, metadata: Mapping[str, str]) -> None:
-    """Store text in an opaque PNG, in place of what it has."""
+    """Store text in an opaque PNG of at most 256 colours, in place of what it has."""
     info = PngInfo()
     for name, value in metadata.items():
         info.add_text(name, value, zip=len(value) > 100)
     with Image.open(path) as image:
-        opaque = image.convert("RGB")
+        opaque = image.convert("RGB").quantize(dither=Image.Dither.NONE)
     opaque.save(path, pnginfo=info, optimize=True)
 
 

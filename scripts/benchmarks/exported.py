@@ -124,11 +124,10 @@ def compare_exported(arguments: argparse.Namespace) -> None:
 def print_page(saved: SavedModel, lines: Sequence[str], page: Path) -> None:
     """Export a model as a page, translate lines by it, and print a table."""
     nmt.export(saved.path, to="html", output=page, overwrite=True)
-    rows, weights = [], sum(weights.numel() for weights in saved.model.parameters())
+    rows, size = [], page.stat().st_size / sum(weights.numel() for weights in saved.model.parameters())
     for beam in (1, 5):
         same, first, speed = measure_page(page, saved.path, lines, beam)
-        size = f"{page.stat().st_size / weights:.2f}"
-        rows.append([str(beam), f"{same} of {len(lines)}", size, f"{first:.1f}", f"{speed:,.0f}"])
+        rows.append([str(beam), f"{same} of {len(lines)}", f"{size:.2f}", f"{first:.1f}", f"{speed:,.0f}"])
     header = "beam", "same as nmt, rounded", "bytes a weight", "seconds to the first translation", "target tokens/s"
     print("", markdown(header, rows), sep="\n")
 

@@ -58,7 +58,7 @@ def test_a_picture_holds_what_its_run_says(here: Project, tmp_path: Path) -> Non
     metadata = describe_run(here.run)
     path = picture(tmp_path / "a.png", commit="c", **metadata)
     with Image.open(path) as image:
-        assert image.getpixel((2, 1)) == (255, 0, 0)
+        assert image.convert("RGB").getpixel((2, 1)) == (255, 0, 0)
         assert image.text == {"commit": "c", **metadata}
     assert metadata["valid"] == f"bleu {read_json(here.run / 'run.json')['best']:.2f}"
     assert metadata["test"] == f"BLEU {nmt.evaluate(here.run).bleu:.2f}"
