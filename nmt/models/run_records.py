@@ -126,10 +126,9 @@ def find_model(path: Path | None) -> Path:
         path: A run or model directory, or the name of a run under `runs`; None is the newest finished one there.
 
     Raises:
-        CheckpointError: There is no such model, no finished run, or the run has no model.
+        CheckpointError: There is no finished run, or the run has no model.
     """
     from nmt.models.storage import MARKER as MODEL_MARKER
-    from nmt.models.storage import check_model
 
     path = newest_run()[0] if path is None else find_run(path)
     if check_file(path / BEST / MODEL_MARKER, path).is_file():
@@ -137,7 +136,7 @@ def find_model(path: Path | None) -> Path:
     if (path / MARKER).is_file():
         state = shorten(str(read_state(path)))
         raise CheckpointError(f"{path}: this run has no model yet (state: {state}); train it first")
-    return check_model(path)
+    return path
 
 
 def describe_stop(model: Path) -> str | None:

@@ -124,13 +124,13 @@ def open_directions(
     from nmt.config import read_config
     from nmt.inspection.explorer_data import name_models
     from nmt.models.run_records import find_model
-    from nmt.models.storage import CONFIG
+    from nmt.models.storage import CONFIG, check_model
     from nmt.serving.directions import Direction, Directions
     from nmt.translation.translator import Translator
 
     groups: dict[tuple[str, ...], list[Path]] = {}
     for path in map(find_model, models):
-        languages = read_config(path / CONFIG, allowed_classes).data.languages
+        languages = read_config(check_model(path) / CONFIG, allowed_classes).data.languages
         groups.setdefault(tuple(map(str.lower, languages)), []).append(path)
     directions = []
     for paths in groups.values():
