@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 import zipfile
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from conftest import Cli, Project, Refusal, without_pictures
 
 import nmt
 from nmt.exporting.argos import write_splitter
+from nmt.system.files import PACKAGE
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 sentencepiece = pytest.importorskip("sentencepiece")
@@ -30,6 +32,7 @@ SETTINGS = (
     "train.optimizer.learning_rate=0.01",
     "train.schedule={name: inverse_sqrt, warmup: 40}",
 )
+README = (PACKAGE / "exporting" / "README.md").read_text(encoding="utf-8")
 LINES = [" ".join("abcdefgh"[(3 * start + step) % 8] for step in range(1 + start % 9)) for start in range(40)]
 
 
@@ -102,6 +105,15 @@ def test_what_cannot_be_a_package_is_said_in_one_line(
     ]
 
 
+def test_nothing_keeps_the_config_that_the_documentation_gives_from_argos(cli: Cli, tmp_path: Path) -> None:
+    """Without its data, which come after what the format needs."""
+    config = README.partition("    extends: base\n")
+    (tmp_path / "mine.yaml").write_text(textwrap.dedent("".join(config[1:]).partition("\n\n")[0]), encoding="utf-8")
+    checked = cli("check", "--config", tmp_path / "mine.yaml", "--for", "argos", "--data", tmp_path / "none")
+    assert checked.out.splitlines() == ["ok      export to argos: no setting keeps the model from it"]
+    assert "create it with: nmt preprocess --config" in checked.err
+
+
 @pytest.mark.parametrize(
     ("text", "sentences"),
     [
@@ -130,7 +142,7 @@ def test_sentences_end_at_marks_before_a_capital(text: str, sentences: list[str]
 
 @pytest.mark.soak
 def test_argos_itself_translates_as_here(run: Path, package: Path, tmp_path: Path) -> None:
-    """In an environment of its own, as it pins versions; it needs no network once it is installed."""
+    """In an environment of its own, as it pins versions; installed by the documented line, it needs no network."""
     python = tmp_path / "env" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
     for needed in (f"torch=={torch.__version__.partition('+')[0]}", "argostranslate==1.11.0"):
@@ -141,6 +153,9 @@ def test_argos_itself_translates_as_here(run: Path, package: Path, tmp_path: Pat
     model = json.loads((run / "best" / "model.json").read_text(encoding="utf-8"))
     languages = model["src_language"], model["tgt_language"]
     homes = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
+    line = README.partition('$ python -c "')[2].partition('"\n')[0].replace("en_de.argosmodel", str(package))
+    subprocess.run([python, "-c", line], check=True, env=os.environ | homes)
+    assert [path.name for path in tmp_path.glob("XDG_DATA_HOME/**/translate-*")] == ["translate-" + "_".join(languages)]
     done = subprocess.run(
         [python, script, package, *languages],
         input=json.dumps(LINES) + "\n",
