@@ -4,56 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
-from xml.parsers.expat import ErrorString
+from typing import Any
+from xml.parsers import expat
 
 from nmt.corpus.lines import open_unpacked
 from nmt.system.errors import DataError
 from nmt.system.limits import MAX_LINE
 
-LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+PIECE = 1 << 16  # bytes
 NATIVE = {"bpt", "ept", "it", "ph", "ut"}
 """Elements with codes of the program that wrote the text, which are not text."""
+
+
+class _Reader:
+    """Collects the texts of each unit by language; entities, which can make a small file huge, are refused.
+
+    Attributes:
+        units: Complete units, as texts by language, until they are taken.
+        parser: What the file is fed to.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.units: list[dict[str, str]] = []
+        self._path, self._language, self._open = path, "", list[str]()
+        self._texts: dict[str, list[str]] = {}
+        self._size = 0
+        self.parser = expat.ParserCreate()
+        self.parser.StartElementHandler, self.parser.EndElementHandler = self._start, self._end
+        self.parser.CharacterDataHandler, self.parser.EntityDeclHandler = self._add, self._refuse
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._open.append(name)
+        if name == "tu":
+            self._texts, self._size = {}, 0
+        elif name == "tuv":
+            self._language = (attributes.get("xml:lang") or attributes.get("lang") or "").casefold()
+        elif name == "seg":
+            self._texts[self._language] = []
+
+    def _end(self, name: str) -> None:
+        self._open.pop()
+        if name == "tu":
+            self.units.append({language: " ".join("".join(text).split()) for language, text in self._texts.items()})
+
+    def _add(self, text: str) -> None:
+        if "seg" in self._open and NATIVE.isdisjoint(self._open):
+            self._texts[self._language].append(text)
+            self._size += len(text)
+            if self._size > MAX_LINE:
+                raise self.fail("a unit longer than a megabyte; write one sentence per unit")
+
+    def _refuse(self, name: str, *_: Any) -> None:
+        raise self.fail(f"declares the entity {name!r}, which a translation memory does not need; write out its text")
+
+    def fail(self, fault: str) -> DataError:
+        """An error at the current line."""
+        return DataError(f"{self._path}:{self.parser.CurrentLineNumber}: {fault}")
 
 
 def read_units(path: Path) -> Iterator[dict[str, str]]:
     """Texts of each translation unit by language, `en` or `en-gb`, in lower case; spaces are single.
 
-    Nothing outside the file is read, and expat limits how far entities can make a small file large.
-
     Raises:
-        DataError: The file cannot be read, is not XML, or has a unit that is too long.
+        DataError: The file cannot be read, is not XML, or declares entities.
     """
-    above: list[Element] = []
+    reader = _Reader(path)
     with open_unpacked(path) as file:
-        try:
-            for event, element in ElementTree.iterparse(file, ("start", "end")):
-                if event == "start":
-                    above.append(element)
-                    continue
-                above.pop()
-                if element.tag == "tu":
-                    yield _texts(element, path)
-                    for parent in above[-1:]:
-                        parent.clear()  # else all units would stay in memory
-        except ElementTree.ParseError as error:
-            reason = f"not XML ({ErrorString(error.code)})"
-            raise DataError(f"{path}:{error.position[0]}: {reason}; export it as TMX again") from None
-
-
-def _texts(unit: Element, path: Path) -> dict[str, str]:
-    texts = {
-        (variant.get(LANGUAGE) or variant.get("lang") or "").casefold(): _text(segment)
-        for variant in unit.iterfind("tuv")
-        for segment in variant.iterfind("seg")
-    }
-    if sum(map(len, texts.values())) > MAX_LINE:
-        raise DataError(f"{path}: has a unit longer than a megabyte; write one sentence per unit")
-    return {language: " ".join(text.split()) for language, text in texts.items()}
-
-
-def _text(element: Element) -> str:
-    """The text in an element, without codes of other programs."""
-    below = (_text(child) + (child.tail or "") for child in element)
-    return "" if element.tag in NATIVE else (element.text or "") + "".join(below)
+        piece: bytes | None = None
+        while piece != b"":
+            piece = file.read(PIECE)
+            try:
+                reader.parser.Parse(piece, not piece)
+            except expat.ExpatError as error:
+                raise reader.fail(f"not XML ({expat.ErrorString(error.code)}); export it as TMX again") from None
+            yield from reader.units
+            reader.units = []
