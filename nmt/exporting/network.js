@@ -6,7 +6,7 @@ const DECODERS = { recurrent: RecurrentDecoder, transformer: TransformerDecoder,
 /** An encoder and a decoder.
  *
  * `settings` is the model section of a config; `weight` returns a weight by its name in the model directory: a vector
- * { values }, or a matrix with { rows, columns } too.
+ * { values }, or what `toMatrix` returns.
  */
 class Network {
   constructor(settings, weight) {
@@ -15,7 +15,8 @@ class Network {
     this.norm = settings.output_norm;
     this.bias = weight("decoder.output.bias");
     const W = weight("decoder.output.weight");
-    this.output = this.norm === null ? W : { ...W, values: toUnit(W.values, W.columns) };
+    const units = this.norm !== null && toUnit(lookUp(W, [...Array(W.rows).keys()]), W.columns);
+    this.output = units ? toMatrix(W.rows, W.columns, (n) => units[n]) : W;
   }
 
   /** Encode a sentence, with pauses. Returns its memory, and the state before the first word. */

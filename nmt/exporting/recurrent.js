@@ -45,7 +45,7 @@ class RecurrentLayer {
   }
 }
 
-const embed = (weight, ids) => takeRows(weight("embedding.weight").values, weight("embedding.weight").columns, ids);
+const embed = (weight, ids) => lookUp(weight("embedding.weight"), ids);
 
 /** A recurrent encoder, in one or both directions. */
 class RecurrentEncoder {

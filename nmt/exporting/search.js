@@ -4,26 +4,22 @@
 const PAD = 0, UNK = 1, BOS = 2, EOS = 3;
 const SHOWN_WORDS = 10;
 
-/** The `number` most probable words, best first, as [word, log-probability]; of equal ones the lower id is first. */
-function topWords(logProbs, number) {
-  const top = [];
-  logProbs.forEach((value, word) => {
-    if (top.length === number && !(value > top[number - 1][1])) return;
+/** The `number` most probable of the words that can follow, best first, as [word, log-probability]; of equal ones the lower id is first. */
+function topWords(logits, number, forbidden) {
+  const most = logits.reduce((best, value) => Math.max(best, value), -Infinity), top = [];
+  let sum = 0, least = -Infinity;
+  for (let word = 0; word < logits.length; word++) {
+    const value = logits[word];
+    sum += Math.exp(value - most);
+    if ((top.length === number && !(value > least)) || forbidden.includes(word)) continue;
     let place = top.length;
     while (place && value > top[place - 1][1]) place--;
     top.splice(place, 0, [word, value]);
     if (top.length > number) top.pop();
-  });
-  return top;
-}
-
-/** Log-probabilities of logits, -Infinity for what cannot follow. */
-function logSoftmax(logits, forbidden) {
-  const most = logits.reduce((best, value) => Math.max(best, value), -Infinity);
-  const total = most + Math.log(logits.reduce((sum, value) => sum + Math.exp(value - most), 0));
-  const logProbs = logits.map((value) => value - total);
-  for (const word of forbidden) logProbs[word] = -Infinity;
-  return logProbs;
+    least = top.at(-1)[1];
+  }
+  const total = most + Math.log(sum);
+  return top.map(([word, value]) => [word, Math.fround(value - total)]);
 }
 
 /** Search for translations of a source, ids without EOS; pauses after each word with the words of the best prefix.
@@ -44,7 +40,7 @@ function* search(network, source, decode) {
     const { logits, alignments, state: after } = network.step(rows.map(({ word }) => word), state, memory);
     const size = logits.length / rows.length, forbidden = length <= fewest ? [PAD, BOS, EOS] : [PAD, BOS];
     const candidates = rows.flatMap((row, n) => {
-      const top = topWords(logSoftmax(logits.subarray(n * size, (n + 1) * size), forbidden), Math.max(beam, SHOWN_WORDS));
+      const top = topWords(logits.subarray(n * size, (n + 1) * size), Math.max(beam, SHOWN_WORDS), forbidden);
       return top.slice(0, beam).map(([word, value]) => ({ row: n, parent: row.number, word, total: row.total + value, score: null, alignment: alignments[n], top }));
     });
     candidates.sort((one, other) => other.total - one.total); // stable, as equal ones keep their order

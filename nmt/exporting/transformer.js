@@ -3,12 +3,12 @@
 
 /** Words at positions: sqrt(E) times their embeddings, plus sinusoids or learnt vectors, [count, D]. */
 function embedAt(weight, ids, positions) {
-  const { values, columns } = weight("words.weight"), learned = weight("learned.weight"), scale = Math.sqrt(columns);
-  const embedded = takeRows(values, columns, ids).map((value) => scale * value);
+  const words = weight("words.weight"), learned = weight("learned.weight"), { columns } = words, scale = Math.sqrt(columns);
+  const embedded = lookUp(words, ids).map((value) => scale * value);
   positions.forEach((position, row) => {
     for (let k = 0; k < columns; k++) {
       const angle = position / 10000 ** ((k - (k % 2)) / columns);
-      embedded[row * columns + k] += learned ? scale * learned.values[position * columns + k] : k % 2 ? Math.cos(angle) : Math.sin(angle);
+      embedded[row * columns + k] += learned ? scale * learned.values[placeOf(position, k, columns)] : k % 2 ? Math.cos(angle) : Math.sin(angle);
     }
   });
   return linear(weight, "resize", embedded, ids.length);
@@ -43,10 +43,18 @@ function projectWords(weight, inputs, count) {
 
 /** What each of `count` queries reads of words, by all heads: softmax(Q K^T / sqrt(d)) V, [count, D]. */
 function readWords(queries, count, words, heads) {
-  const S = words.length, temperature = Math.sqrt(queries.length / count / heads);
-  const [keys, values] = [1, 2].map((part) => splitHeads(concatenate(words.map((word) => word[part]), 1), S, heads));
-  const attention = new Attention({ score: "dot", heads, window: {}, normalizer: { temperature } }, () => undefined);
-  return attention.attend(queries, { S, keys, values }, count, 0).context;
+  const contexts = new Float32Array(queries.length), size = queries.length / count / heads, scores = new Float32Array(words.length);
+  for (let begin = 0; begin < queries.length; begin += size) {
+    const own = begin % (heads * size);
+    words.forEach(([, key], s) => {
+      let score = 0;
+      for (let k = 0; k < size; k++) score += queries[begin + k] * key[own + k];
+      scores[s] = score / Math.sqrt(size);
+    });
+    const weights = softmax(scores, 0, words.length);
+    words.forEach(([, , value], s) => { for (let k = 0; k < size; k++) contexts[begin + k] += weights[s] * value[own + k]; });
+  }
+  return contexts;
 }
 
 /** Every word reads all. */

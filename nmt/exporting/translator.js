@@ -18,10 +18,10 @@
     let place = 0;
     const take = (Type, length) => new Type(content.buffer.slice(place, place += length * Type.BYTES_PER_ELEMENT));
     const all = shapes.map(([rows, columns]) => {
-      if (columns === undefined || rows === 1) return { values: take(Float32Array, rows * (columns ?? 1)), rows, columns };
-      const scales = take(Float32Array, rows), rounded = take(Int8Array, rows * columns), values = new Float32Array(rows * columns);
-      for (let n = 0; n < values.length; n++) values[n] = rounded[n] * scales[Math.trunc(n / columns)];
-      return { values, rows, columns };
+      if (columns === undefined) return { values: take(Float32Array, rows) };
+      if (rows === 1) { const exact = take(Float32Array, columns); return toMatrix(1, columns, (n) => exact[n]); }
+      const scales = take(Float32Array, rows), rounded = take(Int8Array, rows * columns);
+      return toMatrix(rows, columns, (n) => rounded[n] * scales[Math.trunc(n / columns)]);
     });
     return (name) => all[names[name]];
   }
