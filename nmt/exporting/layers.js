@@ -138,7 +138,9 @@ function products(weight, keys, queries, count, S) {
   const size = keys.length / S, scores = new Float32Array(count * S);
   for (let n = 0; n < count * S; n++) {
     const query = Math.floor(n / S) * size, key = (n % S) * size;
-    for (let k = 0; k < size; k++) scores[n] += queries[query + k] * keys[key + k];
+    let sum = 0;
+    for (let k = 0; k < size; k++) sum += queries[query + k] * keys[key + k];
+    scores[n] = sum;
   }
   return scores;
 }
@@ -212,8 +214,10 @@ class Attention {
     const { window: { name, radius }, normalizer: { temperature } } = this.settings, S = scores.length;
     const [begin, end] = radius ? [Math.max(0, Math.ceil(centre - radius)), Math.min(S, Math.floor(centre + radius) + 1)] : [0, S];
     const weights = softmax(scores.map((score) => score / temperature), begin, end);
-    const most = weights.indexOf(Math.max(...weights));
-    if (name === "hard") return new Float32Array(S).fill(1, most, most + 1);
+    if (name === "hard") {
+      const most = weights.indexOf(Math.max(...weights));
+      return new Float32Array(S).fill(1, most, most + 1);
+    }
     return name === "local_p" ? weights.map((weight, s) => weight * Math.exp(-2 * ((s - centre) / radius) ** 2)) : weights;
   }
 }

@@ -224,13 +224,15 @@ def check_updates(config: Config, data: DataDirectory, noise: Noise, model: Seq2
     timing = time_updates(options, pairs, noise, groups, model, TIMED_UPDATES, TIMED_SECONDS)
     losses, last = timing.losses, timing.losses[-5:]
     mean = sum(last) / len(last)
-    ok = mean < losses[0] + LOSS_RISE
     text = f"loss {losses[0]:.2f} at the first, {mean:z.2f} over the last {len(last)} of {len(losses)}"
     advice = "lower train.optimizer.learning_rate, or set train.optimizer.clip_norm or train.schedule.warmup"
-    yield _find("first updates", ok, text, advice)
+    yield _find("first updates", mean < losses[0] + LOSS_RISE, text, advice)
     speed, total = timing.tokens / timing.seconds, count_updates(options, len(groups))
     seconds = (len(pairs.tgt.ids) + len(pairs)) / speed
     measured = f"{timing.updates} updates in {timing.seconds:.1f} s, {speed:,.0f} target tokens/s"
     epoch = f"{seconds / 60:.1f} minutes per epoch of {len(groups):,} updates"
     whole = f"{seconds * total / len(groups) / 3600:.2f} hours for all {total:,} updates, without validation"
     yield Finding("speed", None, f"{measured}: {epoch}, {whole}")
+    if options.schedule.warmup > total:
+        text = f"{options.schedule.warmup:,} updates, but the run ends after {total:,}; lower train.schedule.warmup"
+        yield Finding("warm-up", False, text)

@@ -84,7 +84,10 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
             ["initial loss", "one batch overfits", "first updates"],
             ["model.initialization.scale=5", "train.optimizer={name: sgd, learning_rate: 1000.0, clip_norm: null}"],
         ),
-        (["one batch overfits"], ["model.attention.score=none", *sizes(1)]),
+        (
+            ["one batch overfits", "warm-up"],
+            ["model.attention.score=none", *sizes(1), "train.schedule.warmup=1000000"],
+        ),
     ],
 )
 @pytest.mark.usefixtures("hasty")
