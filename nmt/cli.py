@@ -116,9 +116,9 @@ def command(
             if _UNNAMED in values:
                 given = {values.pop(_UNNAMED), values["config"]} - {None, ""}
                 if len(given) > 1 or (values["config"] == "" and not given):
-                    raise ConfigError(
-                        f"give one config, a file or a name; found {' and '.join(sorted(given)) or 'none'}"
-                    )
+                    found = " and ".join(sorted(given)) or "none"
+                    hint = _correct_setting(values["overrides"])
+                    raise ConfigError(f"give one config, a file or a name; found {found}{hint}")
                 values["config"] = next(iter(given), None)
             if names_model and not values["model"] and sys.stderr.isatty():
                 _name_model()
@@ -521,10 +521,16 @@ def _explain_extra(error: Any) -> None:
     no_arguments = all(parameter.opts[0].startswith("-") for parameter in parameters)
     if (folder or no_arguments) and any("--model" in parameter.opts for parameter in parameters):
         error.message += f"; for a model: --model {shlex.quote(str(folder)) if folder else 'DIR'}"
-    elif keys := [value for value in error.ctx.params.get("overrides") or () if "=" not in value]:
-        error.message += f"; a key is set without a space: --set {keys[-1]}=VALUE"
+    elif hint := _correct_setting(error.ctx.params.get("overrides")):
+        error.message += hint
     elif sentence := error.ctx.params.get("sentence"):
         error.message += f"; put the sentence in quotation marks: {shlex.quote(f'{sentence} {word}')}"
+
+
+def _correct_setting(overrides: Sequence[str] | None) -> str:
+    """What to add to an error about a word that may be the value of a setting: --set KEY VALUE."""
+    keys = [setting for setting in overrides or () if "=" not in setting]
+    return f"; a key is set without a space: --set {keys[-1]}=VALUE" if keys else ""
 
 
 def _show_example(error: Any) -> None:

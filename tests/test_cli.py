@@ -183,6 +183,8 @@ def test_one_config_is_wanted(empty: Path, cli: Cli, command: list[str]) -> None
     assert_error(cli(*command, "b.yaml", "--config", "a.yaml"), f"{one}a.yaml and b.yaml")
     if command != ["preprocess"]:  # which has a default
         assert_error(cli(*command), f"{one}none")
+    spaced = cli(*command, "--config", "a.yaml", "--set", "train.epochs", "2")
+    assert_error(spaced, f"{one}2 and a.yaml; a key is set without a space: --set train.epochs=VALUE")
 
 
 @pytest.mark.parametrize("command", [["preprocess"], ["train"], ["config", "check"]])

@@ -158,7 +158,8 @@ def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
             f"Judged by rules, {evaluation.short_inputs} pass: their translations repeat nothing, have a usual length, "
             "and have the words, numbers and names that they must have."
         )
-    yield f"Signatures of the scores: {'; '.join(f'{score.name} {score.signature}' for score in scores)}."
+    signatures = "; ".join(f"{score.name} {score.signature}" for score in scores)
+    yield f"Signatures, which say how each score was computed, for repeating it: {signatures}."
     yield from (f"{other}: {overlap}." for other, overlap in evaluation.others_seen.items())
 
 
