@@ -1034,7 +1034,8 @@ class TrainSection(Section):
     validation: ValidationSection = ValidationSection()
     checkpoint: CheckpointSection = CheckpointSection()
     watch: Watched = key(0, unit="sentences")
-    """Validation sentences whose attention is stored at each validation; see `nmt attention --training`."""
+    """Validation sentences whose attention is stored at each validation, and shown in live.html; see `nmt attention
+    --training`."""
     tensorboard: Flag = False
     """Write curves, a sample and the attention of watched sentences for TensorBoard (extra `tensorboard`)."""
     max_skipped: NonNegative = key(20, unit="updates")

@@ -38,7 +38,7 @@ NAMES = (
     *("environment.json", "attention.json", "metrics.jsonl", "learning_curve.png", "events.out.tfevents.*"),
     *("update-*.safetensors*", ".tmp??????", "SHA256SUMS", "normalization.json", "???.tokenizer.json"),
     *("???.subwords.model", "???.vocabulary.json", "text", "best", "models", "update-?????????", "checkpoints"),
-    "tensorboard",
+    *("tensorboard", "live.html"),
 )
 """Names of files and folders in directories of nmt; `.tmp??????` is an unfinished file of safetensors."""
 _LEFTOVER = re.compile(r"\.(.+)\.(partial.*|earlier)")

@@ -8,20 +8,31 @@ from pathlib import Path
 from typing import Any
 
 from nmt.corpus.splitting import Example
+from nmt.drawing.heatmap import make_html_heatmap
 from nmt.system.encoding import as_bytes
 from nmt.system.errors import DataError
-from nmt.system.files import read_json, write_json
+from nmt.system.files import read_json, write_json, write_text
 from nmt.translation.sharpness import step_statistics
 from nmt.translation.translation import Translation
 
 WATCHED = "attention.json"
+PAGE = "live.html"
+FRAME = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="2">
+<title>{title}</title><style>:root {{ color-scheme: light dark }} caption {{ display: none }}
+body {{ display: flex; flex-wrap: wrap; align-items: start; gap: 1rem 3rem; font: 125% sans-serif }}
+h1 {{ font-size: 1em; width: 100% }}</style><h1>{title}</h1>
+{maps}
+"""
+"""The page of the newest validation; it loads itself again every two seconds, so that a browser follows the run."""
 FORMAT_VERSION = 1
 MAX_SIZE = 1 << 28
 """Maximum size of the file in bytes: 100 sentences and several heads make 100 kB or more per validation."""
 
 
 def add_attention(run: Path, update: int, examples: Sequence[Example], references: Sequence[Translation]) -> None:
-    """Add a validation to `attention.json` of a run; those of later updates, before the run was resumed, are dropped.
+    """Add a validation to `attention.json` of a run, and show it in `live.html`.
+
+    Validations of later updates, before the run was resumed, are dropped.
 
     Args:
         run: The run directory.
@@ -46,6 +57,9 @@ def add_attention(run: Path, update: int, examples: Sequence[Example], reference
     }
     history = {"format_version": FORMAT_VERSION, "sentences": sentences, "validations": [*earlier, now]}
     write_json(run / WATCHED, history)
+    maps = "\n".join(make_html_heatmap(*read.weights) for read in references)
+    title = f"Attention after {update:,} updates: source across, target down"
+    write_text(run / PAGE, FRAME.format(title=title, maps=maps))
 
 
 def read_attention(run: Path) -> dict[str, Any]:
@@ -58,13 +72,10 @@ def read_attention(run: Path) -> dict[str, Any]:
         advice = "train with `overrides={'train.watch': 8}` to store attention at each validation"
         raise DataError(f"{run}: has no {WATCHED}; {advice}")
     history: dict[str, Any] = read_json(run / WATCHED, MAX_SIZE)
-    try:
-        whole = history["format_version"] == FORMAT_VERSION and _is_whole(history["sentences"], history["validations"])
-    except (LookupError, TypeError, ValueError):
-        whole = False
-    if not whole:
-        raise DataError(f"{run / WATCHED}: damaged, or written by another version; delete it")
-    return history
+    with contextlib.suppress(LookupError, TypeError, ValueError):
+        if history["format_version"] == FORMAT_VERSION and _is_whole(history["sentences"], history["validations"]):
+            return history
+    raise DataError(f"{run / WATCHED}: damaged, or written by another version; delete it")
 
 
 def _is_whole(sentences: Sequence[Any], validations: Sequence[Any]) -> bool:

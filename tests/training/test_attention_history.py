@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -75,6 +76,28 @@ def test_other_sentences_and_damage_begin_a_new_file(watched: Path, tmp_path: Pa
         assert [each["source"] for each in found["sentences"]] == ["a"]
 
 
+def test_a_page_shows_the_newest_validation_and_loads_itself_again(watched: Path, tmp_path: Path) -> None:
+    weights = torch.tensor([[[0.25, 0.75]], [[1.0, 0.0]]])
+    for update in (10, 1000):
+        add_attention(tmp_path, update, [Example("<a>", ("b",))], [Translation("b", ["b"], ["<a>"], alignment=weights)])
+    page = (tmp_path / "live.html").read_text(encoding="utf-8")
+    assert 'http-equiv="refresh" content="2"' in page
+    assert re.findall("<h1>(.*?):", page) == ["Attention after 1,000 updates"]
+    names = [f"{row}, {column}" for row in ("b", "⟨eos⟩") for column in ("&lt;a&gt;", "⟨eos⟩")]
+    shown = re.findall('<td title="(.*?): ([0-9.]+)"', page)
+    assert shown == list(zip(names, ["0.25", "0.75", "1.00", "0.00"], strict=True))
+    last = (watched / "live.html").read_text(encoding="utf-8")
+    assert f"after {validations_of(watched)[-1]['update']:,} updates" in last
+    assert last.count("<table") == 3
+
+
+def test_the_page_does_not_keep_a_run_from_being_replaced(random_project: Project, run: Path) -> None:
+    train(random_project, run, "train.watch=3")
+    first = (run / "live.html").stat().st_mtime_ns
+    train(random_project, run, "train.watch=3", "--overwrite")
+    assert (run / "live.html").stat().st_mtime_ns > first
+
+
 def test_the_history_of_many_long_sentences_is_kept(tmp_path: Path) -> None:
     tokens = ["a"] * 60
     text = " ".join(tokens)
@@ -86,7 +109,7 @@ def test_the_history_of_many_long_sentences_is_kept(tmp_path: Path) -> None:
 
 
 def test_nothing_is_stored_unless_asked_for(random_project: Project) -> None:
-    assert not any((random_project.run / name).exists() for name in ("attention.json", "tensorboard"))
+    assert not any((random_project.run / name).exists() for name in ("attention.json", "live.html", "tensorboard"))
 
 
 def test_the_page_has_the_stored_validations(watched: Path, tmp_path: Path, cli: Cli) -> None:
