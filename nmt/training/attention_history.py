@@ -19,7 +19,7 @@ WATCHED = "attention.json"
 PAGE = "live.html"
 FRAME = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="2">
 <title>{title}</title><style>:root {{ color-scheme: light dark }} caption {{ display: none }}
-body {{ display: flex; flex-wrap: wrap; align-items: start; gap: 1rem 3rem; font: 125% sans-serif }}
+body {{ display: flex; flex-wrap: wrap; align-items: start; gap: 1rem 3rem; font: 110% sans-serif }}
 h1 {{ font-size: 1em; width: 100% }}</style><h1>{title}</h1>
 {maps}
 """
