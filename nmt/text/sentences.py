@@ -22,6 +22,8 @@ _BOUNDARY = re.compile(
     rf"(?=[{_QUOTES}{_OPENING}]*+(?P<first>[^\s{_END}{_WIDE_END}]))"
 )
 _PAUSE = re.compile(r".*[,;:.!?\u2026\u2013\u2014\u060c\u061b\u3001\uff0c\uff1a\uff1b\u3002-]")
+_PICTURES = "\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff"
+_EMOJI = re.compile(rf"[{_PICTURES}][{_PICTURES}{_END}{_WIDE_END}\ufe0e\ufe0f\u200d\u20e3\s]*+")
 LONGEST_WORD = 40
 """Characters before a full stop that are examined."""
 _UNSPACED = ("zh", "yue", "ja")
@@ -29,7 +31,7 @@ _UNSPACED = ("zh", "yue", "ja")
 
 
 class SentenceSplitter:
-    """Splits a line into sentences.
+    """Splits a line into sentences, and emoji from their beginnings and ends.
 
     A sentence ends with a punctuation mark, any closing quotes and a space, unless a lower-case letter follows. A full
     stop that spaCy's rules for the language keep with its word, as in `Dr.` or `z. B.`, does not end a sentence; spaCy
@@ -50,8 +52,9 @@ class SentenceSplitter:
         """The sentences of a line, in order; the line itself if it is only one."""
         ends = [end.end() for end in _BOUNDARY.finditer(line) if self._ends_sentence(line, end)]
         if not ends:
-            return [line]
-        return [line[begin:end].strip() for begin, end in pairwise((0, *ends, len(line)))]
+            return _without_emoji(line)
+        sentences = (line[begin:end].strip() for begin, end in pairwise((0, *ends, len(line))))
+        return [part for sentence in sentences for part in _without_emoji(sentence)]
 
     def _ends_sentence(self, line: str, boundary: re.Match[str]) -> bool:
         if boundary["end"][-1] in _WIDE_END:
@@ -75,6 +78,19 @@ class SentenceSplitter:
         except ImportError:
             return None
         return lambda word: [token.text for token in tokenizer(word)]
+
+
+def _without_emoji(sentence: str) -> list[str]:
+    """A sentence, and the emoji in front of it or behind it."""
+    text = sentence.strip()
+    runs = (emoji.span() for emoji in _EMOJI.finditer(text))
+    cuts = {cut for begin, end in runs if begin == 0 or end == len(text) for cut in (begin, end)}
+    return [text[begin:end].strip() for begin, end in pairwise(sorted({0, *cuts, len(text)}))] if cuts else [sentence]
+
+
+def is_in_capitals(text: str) -> bool:
+    """Whether a text has several words, all in capitals."""
+    return text.isupper() and len(text.split()) > 1
 
 
 def split_tokens(tokens: Sequence[str], limit: int, *, subwords: bool) -> Iterator[list[str]]:

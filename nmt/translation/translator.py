@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import overload
+
+import torch
 
 from nmt.config import DecodeSection
 from nmt.models.seq2seq import Seq2Seq
@@ -15,7 +19,7 @@ from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
 from nmt.system.errors import CONTROL, CheckpointError, ConfigError
 from nmt.text.processor import TextProcessor
-from nmt.text.sentences import SentenceSplitter, split_tokens
+from nmt.text.sentences import SentenceSplitter, is_in_capitals, split_tokens
 from nmt.text.vocabulary import UNK_ID
 from nmt.translation.joining import join_sentences
 from nmt.translation.translation import Translation
@@ -110,6 +114,8 @@ class Translator:
     ) -> Translation | list[Translation] | list[list[Translation]]:
         """Translate raw text.
 
+        A text of several words in capitals is read in small letters, and its translation set in capitals.
+
         Args:
             texts: One text, or several; a text without tokens has an empty translation. With a splitter a text may
                 have several sentences; see `join_sentences`.
@@ -126,7 +132,7 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
         """
         lines = [texts] if isinstance(texts, str) else texts
-        sentences = self.read(lines)
+        sentences, in_capitals = self.read(lines), list(map(is_in_capitals, lines))
         owners = [line for line, parts in enumerate(sentences) for _ in parts]
         left = Counter(owners)
 
@@ -138,6 +144,8 @@ class Translator:
         parts = [part for line in sentences for part in line]
         results = iter(self.translate_tokens(parts, 1 if n_best is None else n_best, with_alignment, finish))
         translations = [self.join([next(results) for _ in line]) for line in sentences]
+        for line in itertools.compress(translations, in_capitals):
+            line[:] = [dataclasses.replace(one, text=one.text.upper()) for one in line]
         chosen = [ranked[0] for ranked in translations] if n_best is None else translations
         return chosen[0] if isinstance(texts, str) else chosen
 
@@ -252,9 +260,11 @@ class Translator:
             return self.processor.tokenize_source(lines)
 
     def read(self, lines: Sequence[str]) -> list[list[list[str]]]:
-        """The sentences of each line, or parts of one that is too long, as tokens."""
+        """The tokens of the sentences of each line, or of parts of one that is too long."""
         with self._tokenizing:
             sentences = [self.splitter(line) if self.splitter else [line] for line in lines]
+            for line in itertools.compress(sentences, map(is_in_capitals, lines)):
+                line[:] = [sentence.capitalize() for sentence in line]
             tokens = iter(self.processor.tokenize_source([sentence for line in sentences for sentence in line]))
             return [[part for _ in line for part in self._cut(next(tokens))] for line in sentences]
 
@@ -267,6 +277,8 @@ class Translator:
     ) -> list[list[Translation]]:
         """The translations of each sentence of `read`, best first.
 
+        What has no letter or digit, such as an emoji, stays as it is.
+
         Args:
             sentences: Source tokens of each.
             n_best: Number of translations of each.
@@ -278,8 +290,17 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
         """
         self.check_n_best(n_best)
-        finish(n for n, tokens in enumerate(sentences) if not tokens)
-        return self._search(sentences, n_best, with_alignment, finish=finish)
+        kept = {n: tokens for n, tokens in enumerate(sentences) if not any(map(str.isalnum, "".join(tokens)))}
+        finish(kept)
+        read = [[] if n in kept else tokens for n, tokens in enumerate(sentences)]
+        translations = self._search(read, n_best, with_alignment, finish=finish)
+        heads = next((best.alignment.size(1) for best, *_ in translations if best.alignment is not None), 1)
+        for n, tokens in kept.items():
+            text, diagonal = self.processor.src_tokenizer.detokenize(tokens), torch.eye(len(tokens) + 1)[:, None]
+            alignment = diagonal.expand(-1, heads, -1) if tokens and with_alignment else None
+            token_log_probs = [0.0] * len(tokens)
+            translations[n] = [Translation(text, tokens, tokens, alignment=alignment, token_log_probs=token_log_probs)]
+        return translations
 
     def join(self, sentences: Sequence[Sequence[Translation]]) -> list[Translation]:
         """The translations of a line, from those of its sentences; see `join_sentences`."""

@@ -25,6 +25,10 @@ from nmt.text.sentences import SentenceSplitter, split_tokens
         ("el", ["Ναι.", "Όχι."]),
         ("ru", ["Да.", "Нет…", "Да."]),
         ("tlh", ["Dr.", "No.", "HIja'"]),  # no language that spaCy knows
+        ("en", ["See you!", "🥂🎆", "Bye", "☕"]),
+        ("en", ["👍🏽 👩‍🚀", "Well done"]),
+        ("en", ["I ❤️ you 3 times", "😍!"]),  # between words it stays
+        ("en", ["🥂"]),
         ("en", ["one sentence. and its end"]),
         ("en", ["..."]),
         ("en", [". . . ! ? ."]),
@@ -39,7 +43,7 @@ def test_sentences(language: str, sentences: list[str]) -> None:
         assert SentenceSplitter(language)(line) == sentences
 
 
-@given(st.text() | st.text(alphabet="aA1.!?…。) \"'«\t\u2028"))
+@given(st.text() | st.text(alphabet="aA1.!?…。) \"'«\t\u2028☕🥂"))
 def test_nothing_of_a_line_is_lost(line: str) -> None:
     found = SentenceSplitter("en")(line)
     assert "".join("".join(found).split()) == "".join(line.split())
@@ -47,7 +51,9 @@ def test_nothing_of_a_line_is_lost(line: str) -> None:
     assert all(SentenceSplitter("en")(sentence) == [sentence] for sentence in found)
 
 
-@pytest.mark.parametrize("part", ["!", ".", "a. ", "Ab. ", "...)", ". ", "a", '."', '. "((', "。", " "])
+@pytest.mark.parametrize(
+    "part", ["!", ".", "a. ", "Ab. ", "...)", ". ", "a", '."', '. "((', "。", " ", "🥂", "🥂 ", "🥂 a"]
+)
 def test_long_lines_take_little_time(part: str) -> None:
     begin = time.process_time()
     SentenceSplitter("en")(part * (100_000 // len(part)) + ". B")

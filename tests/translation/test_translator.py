@@ -14,6 +14,7 @@ from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import CheckpointError, ConfigError
 from nmt.text.processor import TextProcessor
+from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import EOS_ID, UNK_ID, Vocabulary
 from nmt.translation.translation import Translation
@@ -85,6 +86,30 @@ def test_a_line_without_tokens_becomes_an_empty_line(line: str) -> None:
         found = translator().translate(lines, n_best=3, with_alignment=True)
         (empty,) = found[lines.index(line)]
         assert (empty.text, empty.tokens, empty.src_tokens, empty.truncated) == ("", [], [], False)
+
+
+@pytest.mark.parametrize("line", ["?!", "🥂 🎆", "… -"])
+def test_a_line_without_letters_and_digits_stays_as_it_is(line: str) -> None:
+    counts: list[int] = []
+    lines = ["the cat", line, "a dog"]
+    found = translator().translate(lines, n_best=3, with_alignment=True, advance=counts.append)
+    (kept,), tokens = found[1], line.split()
+    assert (kept.text, kept.tokens, kept.src_tokens, kept.log_prob) == (line, tokens, tokens, 0)
+    assert kept.alignment is not None
+    assert torch.equal(kept.alignment, torch.eye(len(tokens) + 1)[:, None])
+    assert sum(counts) == 3
+    assert [one.text for one in found[0]] == [one.text for one in translator().translate("the cat", n_best=3)]
+
+
+def test_lines_in_capitals_are_translated_as_in_small_letters() -> None:
+    model = translator()
+    by_sentence = Translator(model.model, model.processor, model.options, splitter=SentenceSplitter("en"))
+    for one, second in ((model, "a"), (by_sentence, "A")):
+        found = one.translate(["THE CAT SAT", "A DOG. A DOG RAN!"])
+        expected = one.translate(["The cat sat", f"A dog. {second} dog ran!"])
+        assert [each.src_tokens for each in found] == [each.src_tokens for each in expected]
+        assert [each.text for each in found] == [each.text.upper() for each in expected]
+    assert [one.src_tokens for one in model.translate(["CAT", "I", "The USA"])] == [["CAT"], ["I"], ["The", "USA"]]
 
 
 @pytest.mark.parametrize("beam_size", [1, 2])
