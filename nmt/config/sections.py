@@ -257,10 +257,14 @@ class AugmentSection(Section):
     """The source as a headline: Every Word with a Capital; both sides without their final stop."""
     lowercase_first: Share = key(0.0, unit="share")
     """The source with a small first letter."""
+    short: Share = key(0.0, unit="share")
+    """Both sides of a source of at most three words without their final stop, the source with a small first letter."""
     numbers: Share = key(0.0, unit="share")
     """Other digits, where both sides have the same numbers."""
     names: Share = key(0.0, unit="share")
     """A made-up word for a capitalised one that both sides have."""
+    words: Share = key(0.0, unit="share")
+    """Single words with their translations, of a lexicon from the training pairs."""
     joined: Share = key(0.0, unit="share")
     """The pair and others after it, chosen at random, as one long pair."""
     joined_words: Positions = key(100, unit="words")

@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from nmt.config import DataSection
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import NUMBER, find_numbers
 from nmt.corpus.identity import draw
+from nmt.corpus.lexicon import find_lexicon
 from nmt.corpus.lines import Rows, decode_lines
 from nmt.corpus.processes import map_chunks
 from nmt.corpus.splitting import Splits, without_overlap
@@ -21,6 +23,15 @@ from nmt.system.progress import progress_bar
 FINAL_STOPS = ".!?…。！？．؟۔।"
 WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]+")
 """A word, or punctuation."""
+
+SHORT = 3
+"""Maximum words of a short sentence."""
+SYLLABLE = (
+    "b br c ch d dr f fl g gr h j k kr l m n p ph pl qu r s sch sh st t th tr tw v w x y z",
+    "a a e e i i o o u u ae ai ea ee ei ie io ou y",
+    "    l ll m n nd ng ck r rt s ss t x",  # mostly none
+)
+"""Beginnings, vowels and ends of syllables of made-up names, with a space between two."""
 
 
 def without_final_stop(text: str) -> str:
@@ -49,6 +60,12 @@ def _in_title_case(pair: Pair, chance: random.Random) -> Pair:
     return pair if title == without_final_stop(pair.src) else Pair(title, without_final_stop(pair.tgt))
 
 
+def _short(pair: Pair, chance: random.Random) -> Pair:
+    if len(pair.src.split()) > SHORT:
+        return pair
+    return Pair(with_lowercase_first(without_final_stop(pair.src)), without_final_stop(pair.tgt))
+
+
 def _with_other_numbers(pair: Pair, chance: random.Random) -> Pair:
     """Other digits, the same on both sides; 1 remains, as the words after it are singular."""
     changed = {"1": "1"}
@@ -73,8 +90,8 @@ def _with_other_name(pair: Pair, chance: random.Random) -> Pair:
     name = next((word for word in names if len(word) > 2 and word in words), None)
     if name is None:
         return pair
-    syllables = (chance.choice("bcdfghjklmnprstvwz") + chance.choice("aeiou") for _ in range(chance.choice((2, 2, 3))))
-    new = ("".join(syllables) + chance.choice(("", "", "l", "n", "r", "s"))).capitalize()
+    parts = [part.split(" ") for part in SYLLABLE]
+    new = "".join(map(chance.choice, parts * chance.choice((1, 2, 2, 3)))).capitalize()
     src, tgt = (re.sub(rf"\b{name}\b", new, side) for side in pair)
     return Pair(src, tgt)
 
@@ -101,6 +118,7 @@ FORMS: dict[str, Callable[[Pair, random.Random], Pair]] = {
     "all_caps": lambda pair, chance: Pair(pair.src.upper(), pair.tgt.upper()),
     "title_case": _in_title_case,
     "lowercase_first": lambda pair, chance: Pair(with_lowercase_first(pair.src), pair.tgt),
+    "short": _short,
     "numbers": _with_other_numbers,
     "names": _with_other_name,
 }
@@ -128,11 +146,15 @@ def make_copies(
     for pair in pairs:
         for name, share in shares.items():
             drawn = draw(name, seed, *pair)
-            if int.from_bytes(drawn) < share * 2**64:
+            if _is_chosen(drawn, share):
                 copy = forms[name](pair, random.Random(drawn))
                 if copy != pair:
                     copies.append((name, copy))
     return copies
+
+
+def _is_chosen(drawn: bytes, share: float) -> bool:
+    return int.from_bytes(drawn) < share * 2**64
 
 
 def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Rows, dict[str, int]]:
@@ -153,6 +175,7 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
     if not shares:
         return np.empty(0, dtype=np.int64), {}
     before, forms = len(store), []
+    of_words = shares.pop("words", 0.0)
     src, tgt = store.lines("src"), store.lines("tgt")
     blocks = ((src.raw(piece), tgt.raw(piece)) for piece in in_chunks(splits.train))
     with progress_bar(desc="copying", unit=" copies", leave=False) as bar:
@@ -161,6 +184,12 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
             store.append(block)
             forms.append(numbers)
             bar.update(len(numbers))
+    if of_words:
+        pairs = chain.from_iterable(map(store.pairs, in_chunks(splits.train)))
+        words = [pair for pair in find_lexicon(pairs) if _is_chosen(draw("words", data.split.seed, *pair), of_words)]
+        store.append(Block.encode(words, data.split.seed))
+        forms.append(np.full(len(words), len(shares), dtype=np.uint8))
+        shares["words"] = of_words
     rows = without_overlap(store, np.arange(before, len(store)), splits.evaluation["valid"] + splits.evaluation["test"])
     counts = np.bincount(np.concatenate(forms)[rows - before], minlength=len(shares))
     return rows, dict(zip(shares, counts.tolist(), strict=True))

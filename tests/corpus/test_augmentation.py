@@ -50,6 +50,8 @@ def copy(form: str, src: str, tgt: str, seed: int = 1) -> Pair:
         ("title_case", ("Hello!", "Hallo!"), None),
         ("lowercase_first", ("How are you?", "Wie geht es dir?"), ("how are you?", "Wie geht es dir?")),
         ("lowercase_first", ("1 dog", "1 Hund"), None),
+        ("short", ("Happy New Year!", "Frohes neues Jahr!"), ("happy New Year", "Frohes neues Jahr")),
+        ("short", ("How are you doing?", "Wie geht's?"), None),
         ("numbers", ("I have two.", "Ich habe zwei."), None),
         ("numbers", ("I have 2.", "Ich habe zwei."), None),
         ("numbers", ("I have 1.", "Ich habe 1."), None),
@@ -78,11 +80,12 @@ def test_names_change_alike_on_both_sides() -> None:
     for seed in range(50):
         src, tgt = copy("names", *pair, seed)
         name = src.split()[2]
-        assert re.fullmatch(r"[A-Z][a-z]{3,6}", name)
+        assert re.fullmatch(r"[A-Z][a-z]{1,17}", name)
         assert src == f"I told {name} about {name}'s dog and Boston."
         assert tgt == f"Ich habe {name} von {name} Hund und Boston erzählt."
         made.add(name)
     assert len(made) > 45
+    assert max(map(len, made)) > 8  # long ones, too, as in `Papadimitriou`
 
 
 def test_pairs_are_chosen_by_text_and_seed() -> None:
@@ -135,6 +138,6 @@ def test_long_pairs_are_not_joined_and_one_language_may_have_no_spaces() -> None
 def test_every_form_has_a_key() -> None:
     keys = AugmentSection().model_dump()
     assert keys.pop("joined_words") == 100
-    assert list(keys) == [*FORMS, "joined"]
+    assert list(keys) == [*FORMS, "words", "joined"]
     assert set(keys.values()) == {0.0}
     assert all(len(name) <= 16 for name in FORMS)  # of a random draw

@@ -21,7 +21,7 @@ from nmt.text.tokenizers import SubwordTokenizer, WordTokenizer
 from nmt.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 Pairs = list[tuple[str, str]]
-ALL = dict.fromkeys([*FORMS, "joined"], 1.0)
+ALL = dict.fromkeys([*FORMS, "words", "joined"], 1.0)
 
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 PAIRS: Pairs = [(f"I have {word} .", f"ich habe {word.upper()} .") for word in NUMBERS]
@@ -543,6 +543,21 @@ def test_only_training_pairs_are_joined() -> None:
         assert {*zip(src, tgt, strict=True)} <= set(plain)
     for name in ("valid.jsonl", "test.jsonl"):
         assert Path("plain", name).read_bytes() == Path("long", name).read_bytes()
+
+
+def test_a_lexicon_of_the_training_pairs_is_added_to_them() -> None:
+    adjectives = [("red", "rote"), ("blue", "blaue"), ("old", "alte"), ("new", "neue")]
+    nouns = [("cat", "Katze"), ("door", "Tür"), ("lamp", "Lampe")]
+    write_table([(f"I see 1 {a} {b} .", f"ich sehe 1 {c} {d} .") for a, c in adjectives for b, d in nouns])
+    sizes = {"data.split.valid_size": 1, "data.split.test_size": 1}
+    run(sizes, "plain")
+    report = run({**sizes, "data.augment": {"words": 1.0}}, "lexicon")
+    plain, more = training_pairs("plain"), training_pairs("lexicon")
+    assert report["augmented"] == {"words": 7}  # of `see` it is `ich`, of which it is unknown how it is written inside
+    assert more == [*plain, *sorted([*adjectives, *nouns])]
+    half = run({**sizes, "data.augment": {"no_final_stop": 0.5, "words": 0.5}}, "half")["augmented"]
+    assert 0 < half["words"] < 7
+    assert {*training_pairs("half")[len(plain) + half["no_final_stop"] :]} < {*more[len(plain) :]}
 
 
 def test_no_copy_is_a_sentence_of_valid_or_test() -> None:
