@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from pydantic import ConfigDict
+
 from nmt.config import Config
 from nmt.system.errors import printable
 from nmt.text.vocabulary import UNK_ID
@@ -37,10 +39,13 @@ class Direction:
 
 @dataclass(frozen=True)
 class Detection:
-    """A language that a text may be in; the confidence is a percentage."""
+    """A language that a text may be in."""
 
+    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
     language: str
+    """Code of the language."""
     confidence: float
+    """The probability of the language, times the share of known words, in percent."""
 
 
 class Directions:

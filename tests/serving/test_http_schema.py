@@ -99,6 +99,8 @@ def test_the_page_for_people_names_every_route_and_field(client: httpx.Client, d
     fields = [*schemas["TranslateRequest"]["properties"], *schemas["TranslateReply"]["properties"]]
     assert re.findall("<code>(.*?)</code>", section) == fields
     assert "Code of the language of the text; auto detects it." in section
+    assert "<code>confidence</code> The probability" in reply.text
+    assert all(re.findall(r"<code>.*?</code> (.*?)</li>", reply.text))
     assert client.get(re.search(r'href="(\.)"', reply.text)[1]).url.path == "/"  # type: ignore[index]
     assert "://" not in reply.text
     assert "script-src 'none'" in reply.headers["content-security-policy"]
