@@ -33,10 +33,18 @@
     one.result = at(`result${n || ""}`);
   }
 
-  /** The sentences of a text. */
+  /** Whether a text has several words, all in capitals. */
+  function isInCapitals(text) {
+    return /\S\s+\S/.test(text) && text === text.toUpperCase() && text !== text.toLowerCase();
+  }
+
+  /** The sentences of a text without capitals, and the emoji in front of them or behind them. */
   function split(text) {
     const ends = /\n+|(?<=[.!?\u2026\u061f\u06d4\u0964]["'\u2019\u201d\u00bb)\]]*)\s+(?=\P{Ll})|(?<=[\u3002\uff01\uff1f]["'\u2019\u201d\u300d\u300f\uff09]*)(?=[^"'\u2019\u201d\u300d\u300f\uff09\s])/u;
-    return text.split(ends).map((sentence) => sentence.trim()).filter(Boolean);
+    const picture = "[\u2600-\u27bf\u2b50\u2b55\u{1f000}-\u{1faff}]", run = `${picture}(?:${picture}|[.!?\u2026\u3002\ufe0e\ufe0f\u200d\u20e3\\s])*`;
+    const small = isInCapitals(text) ? (sentence) => sentence.slice(0, 1) + sentence.slice(1).toLowerCase() : String;
+    const emoji = new RegExp(`(^${run}|${run}$)`, "u");
+    return text.split(ends).flatMap((sentence) => small(sentence.trim()).split(emoji)).map((part) => part.trim()).filter(Boolean);
   }
 
   /** The text of a translation; an unknown word becomes the source word that was read most to write it. */
@@ -71,8 +79,8 @@
   /** Translate a sentence in slices, so that one can go on typing; null if another text was asked for meanwhile. */
   async function translate(model, sentence, isLatest, showPart) {
     const { processor, network, decode, tokens, longest } = model;
+    if (!/[\p{L}\p{N}]/u.test(sentence)) return { text: sentence };
     const all = processor.tokenize(sentence), src = all.slice(0, longest), cut = all.length > longest && longest;
-    if (!src.length) return { text: "" };
     const work = search(network, processor.encode(src), decode);
     let step = work.next();
     for (let slice = performance.now(); !step.done; step = work.next()) {
@@ -92,7 +100,8 @@
     const asked = ++latest, isLatest = () => asked === latest, text = at("text").value.trim() || example;
     const sentences = split(text), done = [], glue = /^(zh|yue|ja)\b/.test(target) ? "" : " ";
     const say = (text) => { at("asked").textContent = text; };
-    const show = (n, part = "") => { data.models[n].result.textContent = [...done.map((each) => each[n].text), part].filter(Boolean).join(glue); };
+    const set = isInCapitals(text) ? (written) => written.toUpperCase() : String;
+    const show = (n, part = "") => { data.models[n].result.textContent = set([...done.map((each) => each[n].text), part].filter(Boolean).join(glue)); };
     const setBusy = (busy) => data.models.forEach(({ result }) => result.setAttribute("aria-busy", busy));
     say("");
     setBusy(true);

@@ -7,6 +7,7 @@ import re
 import zipfile
 from collections import Counter
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import torch
@@ -291,6 +292,19 @@ def test_the_address_names_a_text_of_several_sentences(translator_page: Path, br
     assert names == ["a b.", "C d! e", "f"]
     page.evaluate("location.hash = '#q=a%20b'")
     page.wait_for("document.getElementById('result').textContent === 'B A'")
+
+
+@needs_chromium
+def test_emoji_stay_and_capitals_are_read_as_small_letters(
+    project: Project, translator_page: Path, browser: Browser
+) -> None:
+    page, translator = opened(browser, translator_page), nmt.load(project.run)
+    round_weights(translator.model)
+    for text in ("a b c \U0001f389\U0001f44d\U0001f3fd!", "\u2615 a b", "A B C! D E", "A", "\U0001f389", "?! ..."):
+        page.evaluate(f"location.hash = {json.dumps('#q=' + quote(text))}")
+        expected = translator.translate(text).text
+        page.wait_for(f"document.getElementById('result').textContent === {json.dumps(expected)}")
+    assert expected == "?! ..."
 
 
 @needs_chromium
