@@ -184,7 +184,7 @@ def by_onnx(folder: Path, model: SavedModel, beam: int, threads: int) -> Transla
 
 def by_argos(python: str, package: Path, model: SavedModel, beam: int, threads: int) -> Translate:
     """Translate line after line by Argos Translate, which installs the package beside it."""
-    homes = {f"XDG_{name}_HOME": str(package.parent / "argos") for name in ("DATA", "CONFIG", "CACHE")}
+    homes = {f"XDG_{name}_HOME": str(package.parent / f"argos{beam}") for name in ("DATA", "CONFIG", "CACHE")}
     settings = homes | {"ARGOS_BEAM_SIZE": str(beam), "ARGOS_INTRA_THREADS": str(threads), "ARGOS_INTER_THREADS": "1"}
     script, languages = Path(__file__).with_name("argos_lines.py"), model.config.data.languages
     process = subprocess.Popen(
