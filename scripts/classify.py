@@ -22,7 +22,6 @@ from nmt.corpus.batching import Batch, make_batch, plan_batches
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.layers.attention.additive import AdditiveScore
 from nmt.layers.attention.attention import Attention, build_attention
-from nmt.layers.losses import CROSS_ENTROPY, Loss
 from nmt.layers.output import OutputLayer
 from nmt.models.base import EncoderDropout, Task, WordChooser
 from nmt.models.build import initialize
@@ -80,9 +79,9 @@ class Classifier(Task):
         context, weights, _ = self.attention.attend(query, memory, {})
         return context[:, 0], weights[:, 0, 0]
 
-    def forward(self, batch: Batch, choose: WordChooser | None = None, loss: Loss = CROSS_ENTROPY) -> Tensor:
+    def forward(self, batch: Batch, choose: WordChooser | None = None, label_smoothing: float = 0.0) -> Tensor:
         """See `Task.forward`."""
-        return self.output.loss(self.read(batch.src, batch.src_lengths)[0], self.labels[batch.indices], loss)
+        return self.output.loss(self.read(batch.src, batch.src_lengths)[0], self.labels[batch.indices], label_smoothing)
 
     @property
     def uniform_loss(self) -> float:

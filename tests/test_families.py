@@ -97,7 +97,7 @@ def test_unlike_families_translate_together(transformer: Path, project: Project,
     "settings",
     [
         [READS, WRITES, "train.ema_decay=0.9", "model.attention.dropout=0.1", "model.tying=target"],
-        [READS, SSRU, "model.encoder.norm=post", "train.r_drop=1", "train.teacher_forcing.ratio=1"],
+        [READS, SSRU, "model.encoder.norm=post", "train.teacher_forcing.ratio=1"],
         [READS, HYBRID, "train.precision=bfloat16"],
         [WRITES, "model.decoder.learned_positions=20", "train.optimizer.name=muon"],
     ],

@@ -15,6 +15,8 @@ from nmt.system.errors import shorten
 
 REPLACED = ("text.reuse", "train.init_from")
 """Keys in whose place there is `parent`."""
+GONE = (*REPLACED, "train.r_drop")
+"""Keys of stored configs that are read no more."""
 
 
 class Problem(NamedTuple):

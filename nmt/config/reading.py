@@ -14,7 +14,7 @@ from nmt.config.amount_of_text import automatic_keys
 from nmt.config.attention_checks import attention_conflicts
 from nmt.config.attention_scores import names_class
 from nmt.config.combinations import conflicts, ineffective
-from nmt.config.messages import REPLACED, Problem, find_problems, suggest
+from nmt.config.messages import GONE, Problem, find_problems, suggest
 from nmt.config.parent import CONFIG, MODEL_KEYS, TEXT_KEYS, find_parent, is_inherited
 from nmt.config.sections import AUTO, Config, DecodeSection, Section, TrainSection, find_section, kinds_of
 from nmt.config.tree import NOT_UNICODE, SETTINGS, SURROGATE, KeyPath, Tree, as_yaml, dotted, in_one_line, parse_yaml
@@ -114,7 +114,7 @@ def _in_current_form(tree: Tree, *, stored: bool) -> Tree:
     if number is None:
         tree = _without_other_kinds(tree, Config)
     run = tree.find(("train", "init_from"))
-    tree = _in_full(tree.part(lambda path, _: path not in REPLACED))
+    tree = _in_full(tree.part(lambda path, _: path not in GONE))
     parent = Tree({"run": run}) if run else tree.value["parent"]
     # What it decided is in the stored config, and it may be gone by now: it is no longer written anywhere.
     return Tree({**tree.value, "parent": Tree.of(parent.plain())}, tree.where)

@@ -1029,9 +1029,6 @@ class TrainSection(Section):
     teacher_forcing: TeacherForcingSection = ConstantForcingSection()
     label_smoothing: Probability = key(0.0, unit="share")
     """Share of the target's probability that is spread over all words."""
-    r_drop: Annotated[Number, Field(ge=0, le=1000)] = key(0.0, unit="1")
-    """Weight of the divergence of two passes with different dropout (R-Drop, Liang et al., 2021), which cost twice as
-    much; 0 is one pass."""
     ema_decay: Probability | None = key(None, unit="1")
     """Decay of a moving average of the weights, which is validated and stored in their place; null is off."""
     noise: NoiseSection = NoiseSection()

@@ -42,13 +42,6 @@ class Batch(NamedTuple):
         """Target tokens to predict, including EOS, without padding."""
         return len(self.positions)
 
-    def repeat(self, copies: int) -> Batch:
-        """The whole batch several times, one copy after the other."""
-        if copies == 1:
-            return self
-        positions = [self.positions + copy * self.tgt_out.numel() for copy in range(copies)]
-        return Batch(*(torch.cat([part] * copies) for part in self))._replace(positions=torch.cat(positions))
-
     def to(self, device: torch.device) -> Batch:
         """Copy the batch to another device; lengths and indices stay on the CPU."""
         if device.type == "cpu":

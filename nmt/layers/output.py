@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from nmt.layers.kernels.cross_entropy import output_cross_entropy
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.stepwise import PreparedLinear, StepLinear, StepWeight
-from nmt.layers.losses import CROSS_ENTROPY, Loss
 
 SHORTEST = 0.1
 """A shorter vector does not get the fixed norm: that of PAD starts at 0, where the gradient would be infinite."""
@@ -35,9 +35,9 @@ class OutputLayer(StepLinear):
         """[..., K] -> [..., V]."""
         return nn.functional.linear(*self.operands(readouts))
 
-    def loss(self, readouts: Tensor, targets: Tensor, loss: Loss = CROSS_ENTROPY) -> Tensor:
-        """A loss, summed, in nats: [P, K] and words [P] -> scalar."""
-        return loss(*self.operands(readouts), targets)
+    def loss(self, readouts: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
+        """Cross-entropy, summed, in nats: [P, K] and words [P] -> scalar; see `output_cross_entropy`."""
+        return output_cross_entropy(*self.operands(readouts), targets, label_smoothing)
 
     def operands(self, readouts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The x, W and b of the product: [..., K], [V, K] and [V]."""

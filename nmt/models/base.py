@@ -11,7 +11,6 @@ from nmt.corpus.batching import Batch
 from nmt.layers.attention.attention import Attention
 from nmt.layers.attention.source_memory import AttentionDetails
 from nmt.layers.layout import Layout
-from nmt.layers.losses import CROSS_ENTROPY, Loss
 from nmt.layers.output import OutputLayer
 from nmt.text.vocabulary import BOS_ID
 
@@ -20,13 +19,13 @@ class Task(nn.Module, ABC):
     """What training needs of a model."""
 
     @abstractmethod
-    def forward(self, batch: Batch, choose: "WordChooser | None" = None, loss: Loss = CROSS_ENTROPY) -> Tensor:
-        """Loss summed over the real target positions, in nats, and whatever is added to it.
+    def forward(self, batch: Batch, choose: "WordChooser | None" = None, label_smoothing: float = 0.0) -> Tensor:
+        """Cross-entropy summed over the real target positions, in nats, and whatever is added to it.
 
         Args:
-            batch: Pairs, `loss.copies` times.
+            batch: Pairs.
             choose: Chooses the input word of each decoder step; None is always the reference.
-            loss: Loss of the output layer.
+            label_smoothing: Share of the probability that is spread evenly over all words.
 
         Returns:
             A scalar.

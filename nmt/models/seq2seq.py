@@ -5,7 +5,6 @@ from typing import Any
 from torch import Tensor
 
 from nmt.corpus.batching import Batch
-from nmt.layers.losses import CROSS_ENTROPY, Loss
 from nmt.models.base import Decoder, DecoderOutput, Encoder, EncoderOutput, Task, WordChooser
 
 
@@ -22,10 +21,10 @@ class Seq2Seq(Task):
         encoded: EncoderOutput = self.encoder(src, lengths)
         return encoded
 
-    def forward(self, batch: Batch, choose: WordChooser | None = None, loss: Loss = CROSS_ENTROPY) -> Tensor:
+    def forward(self, batch: Batch, choose: WordChooser | None = None, label_smoothing: float = 0.0) -> Tensor:
         """The loss of the output layer, plus the penalty of attention; see `Task.forward`."""
         readouts, targets, penalty = self.readouts(batch, choose)
-        return self.decoder.output.loss(readouts, targets, loss) + penalty / loss.copies
+        return self.decoder.output.loss(readouts, targets, label_smoothing) + penalty
 
     def readouts(self, batch: Batch, choose: WordChooser | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """The readout of every real target position; see `forward`.

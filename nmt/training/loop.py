@@ -16,7 +16,6 @@ from nmt.config import Config, TrainSection
 from nmt.corpus.batching import Batch, epoch_generator, make_batch, plan_batches
 from nmt.corpus.dataset import EncodedPairs
 from nmt.corpus.noise import Noise, no_noise
-from nmt.layers.losses import Loss
 from nmt.system.device import autocast
 from nmt.system.errors import TrainingError, when_out_of_memory
 from nmt.training.checkpoint_schema import Progress
@@ -116,13 +115,12 @@ def train_step(
     device = optimizer.param_groups[0]["params"][0].device
     tokens = workers.total(torch.full((), sum(batch.num_tokens for batch in batches), device=device))
     total = torch.zeros((), device=device)
-    loss_of_output = Loss(config.label_smoothing, config.r_drop)
     for number, batch in enumerate(batches, 1):
-        on_device = batch.to(device).repeat(loss_of_output.copies)
+        on_device = batch.to(device)
         choose = draw_choices(config.teacher_forcing, update, on_device.tgt_in)
         with workers.synchronized(model, last=number == len(batches)):
             with autocast(device, config.precision):
-                loss: Tensor = model(on_device, choose, loss_of_output)
+                loss: Tensor = model(on_device, choose, config.label_smoothing)
             loss.backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
     bad_losses = workers.total((~total.isfinite()).float())

@@ -157,7 +157,7 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[
 
     It gets more updates than `OVERFIT_UPDATES` as long as its loss falls: small models need them.
     """
-    plain = {"teacher_forcing": ConstantForcingSection(), "label_smoothing": 0.0, "r_drop": 0.0}
+    plain = {"teacher_forcing": ConstantForcingSection(), "label_smoothing": 0.0}
     options = config.train.model_copy(update={**plain, "optimizer": AdamSection(learning_rate=OVERFIT_RATE)})
     attention = config.model.attention.model_copy(update={"dropout": 0.0})
     without_dropout = config.model.model_copy(update={**dict.fromkeys(DROPOUT, 0.0), "attention": attention})

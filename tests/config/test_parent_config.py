@@ -93,6 +93,7 @@ def test_the_class_of_a_score_is_not_taken_over(tmp_path: Path, monkeypatch: pyt
 def test_older_stored_configs_are_read(tmp_path: Path, number: int | None) -> None:
     values = Config().model_dump(mode="json", exclude={"parent"})
     values["text"]["reuse"] = "data/prepared/old"
+    values["train"]["r_drop"] = 4.0
     for run in (None, "runs/gone"):
         values["train"]["init_from"] = run
         text = yaml.safe_dump({"format": number, **values} if number else values)

@@ -58,16 +58,20 @@ settings = ["train.epochs=2"]
 [[cells]]
 name = "Plain"
 [[cells]]
-name = "BPE 4,000 + R-Drop"
+name = "BPE 4,000 + smoothing"
 seeds = [3]
-settings = ["text.subword.vocabulary_size=4000", "train.r_drop=1"]
+settings = ["text.subword.vocabulary_size=4000", "train.label_smoothing=0.1"]
 """
     )
     found = read_experiment(path)
     assert (found.name, found.config, found.source) == ("trial", "sample", ())
-    assert [cell.key for cell in found.cells] == ["plain-1", "plain-2", "bpe-4-000-r-drop-3"]
+    assert [cell.key for cell in found.cells] == ["plain-1", "plain-2", "bpe-4-000-smoothing-3"]
     assert found.cells[0].settings == ("train.epochs=2",)
-    assert found.cells[2].settings == ("train.epochs=2", "text.subword.vocabulary_size=4000", "train.r_drop=1")
+    assert found.cells[2].settings == (
+        "train.epochs=2",
+        "text.subword.vocabulary_size=4000",
+        "train.label_smoothing=0.1",
+    )
     assert found.cells[2].data_settings == ("text.subword.vocabulary_size=4000",)
 
 

@@ -117,30 +117,6 @@ def assert_same_update(found: tuple[Step, list[Tensor]], expected: tuple[Step, l
 
 
 @pytest.mark.parametrize("order", ["bahdanau", "luong"])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_without_dropout_r_drop_changes_nothing(order: str, smoothing: float) -> None:
-    config = {"order": order, "label_smoothing": smoothing}
-    found, expected = (first_update(make_config(**config, r_drop=weight), range(6)) for weight in (3.0, 0.0))
-    assert_same_update(found, expected)
-
-
-def test_r_drop_brings_passes_with_different_dropout_together() -> None:
-    """After updates with and without it, the distributions of two passes are compared."""
-    distances = []
-    for weight in (0.0, 5.0):
-        config = make_config(dropout=0.3, r_drop=weight, optimizer={"learning_rate": 0.02})
-        model, pairs = make_model(config), random_pairs(40)
-        batch, optimizer = batch_of(pairs, range(40)), make_optimizer(config.train.optimizer, model)
-        for update in range(60):
-            train_step(model, [batch], optimizer, config.train, update)
-        with torch.no_grad():
-            readouts, _, _ = model.readouts(batch.repeat(2))
-            first, second = model.decoder.output(readouts).softmax(dim=-1).chunk(2)
-        distances.append(float((first - second).abs().sum(dim=-1).mean()))
-    assert distances[1] < 0.8 * distances[0]
-
-
-@pytest.mark.parametrize("order", ["bahdanau", "luong"])
 def test_halves_of_a_batch_accumulate_to_the_whole(order: str) -> None:
     config = make_config(order=order, optimizer=sgd(0.5, clip_norm=0.01))
     whole = first_update(config, range(9))

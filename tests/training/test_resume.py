@@ -286,11 +286,11 @@ def test_keys_that_must_not_change(stopped: Path, random_project: Project) -> No
 
 def test_influential_keys_are_reported(stopped: Path, random_project: Project) -> None:
     settings = ["train.optimizer.learning_rate=0.001", "model.dropout=0.1", "train.teacher_forcing.ratio=1"]
-    settings += ["model.memory_dropout=0.1", "train.r_drop=0.5"]
+    settings += ["model.memory_dropout=0.1", "train.label_smoothing=0.2"]
     lines = said(train(random_project, stopped, "--resume", *settings), stopped)
     changes = ["model.dropout (0.3 there, 0.1 here)", "model.memory_dropout (0.0 there, 0.1 here)"]
     changes += ["train.optimizer.learning_rate (0.01 there, 0.001 here)"]
-    changes += ["train.teacher_forcing.ratio (0.7 there, 1.0 here)", "train.r_drop (0.0 there, 0.5 here)"]
+    changes += ["train.teacher_forcing.ratio (0.7 there, 1.0 here)", "train.label_smoothing (0.0 there, 0.2 here)"]
     assert f"changed since the checkpoint: {', '.join(changes)}" in lines
     assert "from here on, the run differs from an unchanged one" in lines
     rates = [entry["learning_rate"] for entry in read_metrics(stopped) if entry["kind"] == "train"]

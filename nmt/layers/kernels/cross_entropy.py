@@ -1,14 +1,10 @@
-"""Losses of the output layer, which never store the logits of more than `CHUNK_ROWS` target positions.
-
-Cross-entropy, and R-Drop: that of two passes with different dropout, and how far apart they are.
-"""
+"""Cross-entropy of the output layer, which never stores the logits of more than `CHUNK_ROWS` target positions."""
 
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.utils.checkpoint import checkpoint
 
 from nmt.layers.kernels.products import pad_rows
 
@@ -68,47 +64,6 @@ def _cross_entropy(smoothing: float, logits: Tensor, words: Tensor, needed: bool
         if smoothing:
             d_logits[:rows] -= smoothing / logits.size(1)
     return loss, d_logits
-
-
-def consistent_cross_entropy(
-    readouts: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    targets: Tensor,
-    label_smoothing: float = 0.0,
-    consistency: float = 1.0,
-) -> Tensor:
-    """Summed loss in nats of R-Drop (Liang et al., 2021, eq. 4), divided by 2.
-
-    With p and q, the distributions of the two passes at one position, it is the mean of their cross-entropies, see
-    `output_cross_entropy`, plus a / 4 (KL(p || q) + KL(q || p)). The logits are computed again for the gradient.
-
-    Args:
-        readouts: Those of the first pass, then those of the second, [2 * P, K].
-        weight: Output layer, [V, K].
-        bias: [V].
-        targets: Word ids, twice the same, [2 * P].
-        label_smoothing: Share of the probability that is spread evenly over all words.
-        consistency: a.
-
-    Returns:
-        A scalar, in float32 or better.
-    """
-    entropy = output_cross_entropy(readouts, weight, bias, targets, label_smoothing)
-    passes = (part.split(CHUNK_ROWS // 2) for part in readouts.view(2, -1, readouts.size(1)))
-    divergences = [
-        checkpoint(_divergence, *both, weight, bias, use_reentrant=False, preserve_rng_state=False)
-        for both in zip(*passes, strict=True)
-    ]
-    return entropy / 2 + consistency / 4 * torch.stack(divergences).sum()
-
-
-def _divergence(first: Tensor, second: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """KL(p || q) + KL(q || p) = sum (p - q) (log p - log q) of two passes at some positions, [P, K] each."""
-    logits = nn.functional.linear(torch.cat([first, second]), weight, bias)
-    exact = torch.promote_types(logits.dtype, torch.float32)
-    p, q = logits.to(exact).log_softmax(dim=1).chunk(2)
-    return ((p.exp() - q.exp()) * (p - q)).sum()
 
 
 class _OutputLoss(torch.autograd.Function):
