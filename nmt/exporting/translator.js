@@ -79,7 +79,7 @@
   /** Translate a sentence in slices, so that one can go on typing; null if another text was asked for meanwhile. */
   async function translate(model, sentence, isLatest, showPart) {
     const { processor, network, decode, tokens, longest } = model;
-    if (!/[\p{L}\p{N}]/u.test(sentence)) return { text: sentence };
+    if (!/\p{L}/u.test(sentence)) return { text: sentence };
     const all = processor.tokenize(sentence), src = all.slice(0, longest), cut = all.length > longest && longest;
     const work = search(network, processor.encode(src), decode);
     let step = work.next();

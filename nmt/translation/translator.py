@@ -277,7 +277,7 @@ class Translator:
     ) -> list[list[Translation]]:
         """The translations of each sentence of `read`, best first.
 
-        What has no letter or digit, such as an emoji, stays as it is.
+        What has no letters, such as an emoji or a number, stays as it is.
 
         Args:
             sentences: Source tokens of each.
@@ -290,7 +290,7 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
         """
         self.check_n_best(n_best)
-        kept = {n: tokens for n, tokens in enumerate(sentences) if not any(map(str.isalnum, "".join(tokens)))}
+        kept = {n: tokens for n, tokens in enumerate(sentences) if not any(map(str.isalpha, "".join(tokens)))}
         finish(kept)
         read = [[] if n in kept else tokens for n, tokens in enumerate(sentences)]
         translations = self._search(read, n_best, with_alignment, finish=finish)

@@ -300,7 +300,15 @@ def test_emoji_stay_and_capitals_are_read_as_small_letters(
 ) -> None:
     page, translator = opened(browser, translator_page), nmt.load(project.run)
     round_weights(translator.model)
-    for text in ("a b c \U0001f389\U0001f44d\U0001f3fd!", "\u2615 a b", "A B C! D E", "A", "\U0001f389", "?! ..."):
+    for text in (
+        "a b c \U0001f389\U0001f44d\U0001f3fd!",
+        "\u2615 a b",
+        "A B C! D E",
+        "A",
+        "\U0001f389",
+        "1,000 27",
+        "?! ...",
+    ):
         page.evaluate(f"location.hash = {json.dumps('#q=' + quote(text))}")
         expected = translator.translate(text).text
         page.wait_for(f"document.getElementById('result').textContent === {json.dumps(expected)}")
