@@ -194,7 +194,6 @@ class SubwordTokenizer(Tokenizer):
                 character_coverage=1.0,
                 normalization_rule_name="identity",
                 remove_extra_whitespaces=True,
-                split_digits=True,  # so that numbers which were never seen are copied digit by digit
                 hard_vocab_limit=True,
                 user_defined_symbols=sorted(set(symbols)),
                 num_threads=1,
