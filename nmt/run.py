@@ -89,7 +89,7 @@ def check(
         config: Name of a shipped config, path of a YAML file, or a config.
         data: Data directory; None is the one nmt preprocess writes for this config.
         overrides: Values in place of the config's.
-        export_format: Say first what keeps such a model from being exported to this format: ctranslate2 or onnx.
+        export_format: Say first what keeps such a model from being exported: to ctranslate2, onnx, argos, hub or html.
 
     Yields:
         Findings, as soon as each is known.

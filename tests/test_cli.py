@@ -195,6 +195,7 @@ def test_one_config_is_wanted(empty: Path, cli: Cli, command: list[str]) -> None
         ("my pairs.TSV", b"Hi.\tHallo.\nRun!\tLauf!\n"),
         ("deu.txt", "Wer: 'er'?\tWho\n".encode("utf-16")),
         ("deu.zip", b"PK\3\4\0\0"),
+        ("memory.tmx", b'<?xml version="1.0"?><tmx><body/></tmx>'),
     ],
 )
 def test_data_in_place_of_a_config(empty: Path, cli: Cli, command: list[str], name: str, content: bytes) -> None:

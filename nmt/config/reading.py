@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 FORMAT = 3
 """Number of the form in which configs are stored: 3 has `parent`; 2 had `text.reuse` and `train.init_from` in its
 place; 1 (no number) also had the keys of all kinds of a section instead of those of its own."""
-_DATA = (".csv", ".tsv", ".txt", ".gz", ".bz2", ".xz", ".zip")
+_DATA = (".csv", ".tsv", ".txt", ".tmx", ".gz", ".bz2", ".xz", ".zip")
 _SHOWN_PROBLEMS = 50
 _WIDEST = 60
 """Columns; comments are aligned, except that of a longer line, so that the others stay close to their values."""
