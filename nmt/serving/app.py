@@ -84,7 +84,7 @@ class Item:
     def render(self) -> list[str]:
         """Translations of the text, best first, without duplicates; a unit with too few repeats its best one."""
         translator = self.direction.translator
-        units = [translator.join(sentences) for sentences in self.translations]
+        units = list(map(translator.join, self.document.texts, self.translations))
         number = max(map(len, units), default=1)
         ranks = ([unit[rank] if rank < len(unit) else unit[0] for unit in units] for rank in range(number))
         return list(dict.fromkeys(self.document.render(rank, translator.processor) for rank in ranks))

@@ -20,6 +20,7 @@ from nmt.search.searcher import Searcher
 from nmt.system.errors import CONTROL, CheckpointError, ConfigError
 from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter, is_in_capitals, split_tokens
+from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import UNK_ID
 from nmt.translation.joining import join_sentences
 from nmt.translation.translation import Translation
@@ -132,7 +133,7 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
         """
         lines = [texts] if isinstance(texts, str) else texts
-        sentences, in_capitals = self.read(lines), list(map(is_in_capitals, lines))
+        sentences = self.read(lines)
         owners = [line for line, parts in enumerate(sentences) for _ in parts]
         left = Counter(owners)
 
@@ -143,9 +144,7 @@ class Translator:
 
         parts = [part for line in sentences for part in line]
         results = iter(self.translate_tokens(parts, 1 if n_best is None else n_best, with_alignment, finish))
-        translations = [self.join([next(results) for _ in line]) for line in sentences]
-        for line in itertools.compress(translations, in_capitals):
-            line[:] = [dataclasses.replace(one, text=one.text.upper()) for one in line]
+        translations = list(map(self.join, lines, ([next(results) for _ in own] for own in sentences)))
         chosen = [ranked[0] for ranked in translations] if n_best is None else translations
         return chosen[0] if isinstance(texts, str) else chosen
 
@@ -296,15 +295,28 @@ class Translator:
         translations = self._search(read, n_best, with_alignment, finish=finish)
         heads = next((best.alignment.size(1) for best, *_ in translations if best.alignment is not None), 1)
         for n, tokens in kept.items():
-            text, diagonal = self.processor.src_tokenizer.detokenize(tokens), torch.eye(len(tokens) + 1)[:, None]
-            alignment = diagonal.expand(-1, heads, -1) if tokens and with_alignment else None
-            token_log_probs = [0.0] * len(tokens)
-            translations[n] = [Translation(text, tokens, tokens, alignment=alignment, token_log_probs=token_log_probs)]
+            translations[n] = [self._copy(tokens, heads if with_alignment else 0)]
         return translations
 
-    def join(self, sentences: Sequence[Sequence[Translation]]) -> list[Translation]:
-        """The translations of a line, from those of its sentences; see `join_sentences`."""
-        return join_sentences(sentences, self.splitter.glue if self.splitter else " ")
+    def _copy(self, src_tokens: list[str], heads: int) -> Translation:
+        """A source as its own translation, with an alignment of so many heads."""
+        tokens = src_tokens[: self.max_source_length]
+        alignment = torch.eye(len(tokens) + 1)[:, None].expand(-1, heads, -1) if tokens and heads else None
+        return Translation(
+            _as_text(tokens, self.processor.src_tokenizer),
+            tokens,
+            tokens,
+            alignment=alignment,
+            truncated=len(src_tokens) > len(tokens),
+            token_log_probs=[0.0] * len(tokens),
+        )
+
+    def join(self, line: str, sentences: Sequence[Sequence[Translation]]) -> list[Translation]:
+        """The translations of a line, from those of its sentences, in capitals as it is; see `join_sentences`."""
+        translations = join_sentences(sentences, self.splitter.glue if self.splitter else " ")
+        if not is_in_capitals(line):
+            return translations
+        return [dataclasses.replace(one, text=one.text.upper()) for one in translations]
 
     def _cut(self, tokens: list[str]) -> Iterable[list[str]]:
         """A sentence that can be read whole, or parts of it that are short enough to be translated whole."""
@@ -326,10 +338,7 @@ class Translator:
 
     def render(self, ids: list[int], src_tokens: list[str]) -> str:
         """Target ids without EOS as text, where unknown words stay as they are."""
-        return self._as_text(self.processor.target_tokens(ids, src_tokens))
-
-    def _as_text(self, tokens: list[str]) -> str:
-        return " ".join(CONTROL.sub("", self.processor.tgt_tokenizer.detokenize(tokens)).split())
+        return _as_text(self.processor.target_tokens(ids, src_tokens), self.processor.tgt_tokenizer)
 
     def _render(self, hypothesis: Hypothesis, src_tokens: list[str], target_tokens: Sequence[str] = ()) -> Translation:
         """A hypothesis as text; `target_tokens` are its first ones as the user gave them, perhaps unknown words."""
@@ -338,7 +347,7 @@ class Translator:
         tokens = self.processor.target_tokens(hypothesis.ids, read, attended, self.dictionary)
         tokens[: len(target_tokens)] = target_tokens
         return Translation(
-            self._as_text(tokens),
+            _as_text(tokens, self.processor.tgt_tokenizer),
             tokens,
             read,
             hypothesis.log_prob,
@@ -348,3 +357,7 @@ class Translator:
             hypothesis.token_log_probs,
             hypothesis.ids.count(UNK_ID),
         )
+
+
+def _as_text(tokens: list[str], tokenizer: Tokenizer) -> str:
+    return " ".join(CONTROL.sub("", tokenizer.detokenize(tokens)).split())

@@ -96,6 +96,14 @@ def test_lines_are_kept(client: httpx.Client) -> None:
     assert ask(client, q="\nI am old.\r\n \n\nShe sleeps.\n").json()["translatedText"] == f"\n{one}\r\n \n\n{two}\n"
 
 
+@pytest.mark.parametrize("form", ["{}", "<p>{}</p>"])
+def test_capitals_are_answered_in_capitals(client: httpx.Client, form: str) -> None:
+    small = golden().translate(["I am old.", "She sleeps."])
+    expected = form.format(" ".join(one.text.upper() for one in small))
+    found = ask(client, q=form.format("I AM OLD. SHE SLEEPS."), format="html" if "<" in form else "text")
+    assert found.json()["translatedText"] == expected
+
+
 def test_alternatives_are_the_next_best(client: httpx.Client) -> None:
     best, *others = dict.fromkeys(each.text for each in golden().translate(TEXT, 3))
     assert others

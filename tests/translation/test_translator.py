@@ -101,6 +101,13 @@ def test_a_line_without_letters_stays_as_it_is(line: str) -> None:
     assert [one.text for one in found[0]] == [one.text for one in translator().translate("the cat", n_best=3)]
 
 
+def test_a_long_line_without_letters_is_truncated_and_marked() -> None:
+    (kept,) = translator().translate(["7 " * (MAX_SOURCE_LENGTH + 1)], with_alignment=True)
+    assert (kept.text, kept.truncated) == (" ".join("7" * MAX_SOURCE_LENGTH), True)
+    assert kept.alignment is not None
+    assert kept.alignment.size(0) == len(kept.tokens) + 1 == MAX_SOURCE_LENGTH + 1
+
+
 def test_lines_in_capitals_are_translated_as_in_small_letters() -> None:
     model = translator()
     by_sentence = Translator(model.model, model.processor, model.options, splitter=SentenceSplitter("en"))
