@@ -27,6 +27,8 @@ from nmt.system.version import __version__ as __version__
 if "DNNL_PRIMITIVE_CACHE_CAPACITY" not in os.environ:  # its earlier name
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(MAX_KERNELS))
 os.environ.setdefault("LRU_CACHE_CAPACITY", str(MAX_KERNELS))
+# Threads that wait for each other soon sleep, or they starve beside another program; read when torch is imported.
+os.environ.setdefault("GOMP_SPINCOUNT", "5000")
 
 if TYPE_CHECKING:
     from nmt.comparison.compare import ComparisonResult as ComparisonResult, compare as compare

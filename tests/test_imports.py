@@ -99,3 +99,15 @@ def test_kernels_are_limited_before_torch_is_loaded(given: dict[str, str], expec
     program = f"import sys, nmt, os; print('torch' in sys.modules, *(os.environ.get(n, '') for n in {names}), sep=',')"
     done = subprocess.run([sys.executable, "-c", program], env={**kept, **given}, capture_output=True, check=True)
     assert done.stdout.decode().strip().split(",") == ["False", *expected]
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, "5000"), ({"GOMP_SPINCOUNT": "7"}, "7")])
+def test_waiting_threads_soon_sleep(given: dict[str, str], expected: str) -> None:
+    kept = {name: value for name, value in os.environ.items() if name != "GOMP_SPINCOUNT"}
+    shown = {**kept, "OMP_DISPLAY_ENV": "verbose", **given}
+    done = subprocess.run(
+        [sys.executable, "-c", "import nmt, torch"], env=shown, capture_output=True, text=True, check=True
+    )
+    if "GOMP_" not in done.stderr:
+        pytest.skip("torch is built with another OpenMP")
+    assert f"GOMP_SPINCOUNT = '{expected}'" in done.stderr
