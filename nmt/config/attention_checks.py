@@ -21,6 +21,9 @@ ELSEWHERE = {
     "luong": "attention.score=general decoder.order=luong decoder.input_feeding=true",
     "dot_product": "attention.score=dot",
     "multiplicative": "attention.score=general",
+    "local": "attention.score=general attention.window.name=local_p",
+    "self": "encoder.kind=self_attention decoder.kind=transformer",
+    "self_attention": "encoder.kind=self_attention decoder.kind=transformer",
 }
 """What papers and other toolkits call an attention, with the values of `model` that make it here."""
 
@@ -38,7 +41,9 @@ def find_properties(score: str) -> ScoreProperties | None:
     if values := ELSEWHERE.get(score.casefold().replace("-", "_")):
         pairs = (part.partition("=") for part in values.split())
         settings = {f"model.{key}": True if value == "true" else value for key, _, value in pairs}
-        raise ConfigError(f"{score} is not the name of a score here; set what it is: `overrides={settings}`")
+        own = settings.get("model.attention.score", "scaled_dot")
+        found = f"{score} is not the name of a score here: its score is {own}"
+        raise ConfigError(f"{found}; for a model, set what it is: `overrides={settings}`")
     if not names_class(score):
         known = ["none", *SCORES]
         raise ConfigError(f"unknown score {score!r}; known: {', '.join(known)}{suggest(score, known)}")
@@ -53,8 +58,8 @@ def check_sizes(score: ScoreProperties, query_size: int, key_size: int) -> None:
     """
     if score.needs_equal_sizes and query_size != key_size:
         raise ConfigError(
-            f"{score.name} needs equal sizes, found a decoder state of {query_size} and encoder states of "
-            f"{key_size}; change model.decoder.hidden_size or model.encoder.hidden_size, or use general"
+            f"{score.name} needs equal sizes, found queries (decoder states) of {query_size} and keys (encoder states) "
+            f"of {key_size}; use general, or change a size, model.decoder.hidden_size or model.encoder.hidden_size"
         )
 
 

@@ -98,6 +98,9 @@ def test_check_and_show_report_every_problem(configs: Path, cli: Cli) -> None:
     assert cli("config", "check", "nowhere.yaml").code == 1
 
 
+TRANSFORMER = {"encoder.kind": "self_attention", "decoder.kind": "transformer"}
+
+
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
@@ -105,6 +108,9 @@ def test_check_and_show_report_every_problem(configs: Path, cli: Cli) -> None:
         ("Luong", {"attention.score": "general", "decoder.order": "luong", "decoder.input_feeding": "true"}),
         ("dot-product", {"attention.score": "dot"}),
         ("multiplicative", {"attention.score": "general"}),
+        ("local", {"attention.score": "general", "attention.window.name": "local_p"}),
+        ("self-attention", TRANSFORMER),
+        ("self", TRANSFORMER),
     ],
 )
 def test_other_names_of_an_attention_are_answered_with_its_settings(
@@ -112,11 +118,12 @@ def test_other_names_of_an_attention_are_answered_with_its_settings(
 ) -> None:
     outcome = cli("config", "check", "tatoeba_small", "--set", f"model.attention.score={name}")
     settings = " ".join(f"--set model.{key}={value}" for key, value in wanted.items())
-    line = f"{name} is not the name of a score here; set what it is: {settings}"
+    line = f"{name} is not the name of a score here: its score is {wanted.get('attention.score', 'scaled_dot')}"
+    line = f"{line}; for a model, set what it is: {settings}"
     assert (outcome.code, outcome.err) == (1, f"nmt: error: --set model.attention.score: {line}\n")
     shown = cli("config", "show", "tatoeba_small", *settings.split()).out
     for key, value in wanted.items():
-        assert re.search(rf"^    {key.partition('.')[2]}: {value} +# --set$", shown, re.MULTILINE)
+        assert re.search(rf"^ +{key.rpartition('.')[2]}: {value} +# --set$", shown, re.MULTILINE)
 
 
 def test_bahdanau_and_luong_are_tatoeba_small_with_their_attention() -> None:

@@ -42,13 +42,14 @@ class AttentionModule(nn.Module):
         Raises:
             DataError: Shapes do not fit, or a row of the mask is not that of words and padding after them.
         """
-        steps = queries.unsqueeze(1) if queries.dim() == 2 else queries
+        steps, given = queries.unsqueeze(1) if queries.dim() == 2 else queries, mask
         mask = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device) if mask is None else mask
         found = [list(part.shape) for part in (steps, states, mask)]
         wanted = [[len(states), *steps.shape[1:2], self.query_size], [*states.shape[:2], self.key_size]]
         if found != [*wanted, list(states.shape[:2])] or mask.dtype != torch.bool:
             shapes = f"queries [B, N, {self.query_size}], states [B, S, {self.key_size}] and a mask [B, S] of booleans"
-            raise DataError(f"expected {shapes}, found {found[0]}, {found[1]} and {found[2]} of {mask.dtype}")
+            seen = "no mask" if given is None else f"{found[2]} of {mask.dtype}"
+            raise DataError(f"expected {shapes}, found {list(queries.shape)}, {found[1]} and {seen}")
         lengths = mask.sum(dim=1)
         words = torch.arange(mask.size(1), device=mask.device) < lengths.unsqueeze(1)
         if not lengths.all() or not torch.equal(mask, words):
