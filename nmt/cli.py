@@ -280,7 +280,7 @@ def _check(check: partial[Iterator[nmt.Finding]]) -> None:
             print(f"{marks[finding.ok]:<8}{finding.name}: {printable(finding.text)}", file=file, flush=True)
             if finding.ok is False:
                 problems.append(finding.name)
-        print(f"{len(problems)} problems: {', '.join(problems)}" if problems else "nothing is wrong", file=file)
+        print(f"wrong: {', '.join(problems)}" if problems else "nothing is wrong", file=file)
     raise typer.Exit(bool(problems))
 
 
@@ -330,6 +330,8 @@ def _attention(measure_attention: partial[nmt.AttentionReport], explore: partial
     from nmt.evaluation.attention_statistics import SHARP, tabulate_lengths
 
     report, one = measure_attention(), "sentence" in measured
+    if "picture" in measured:
+        log.info(f"picture: {measured['picture']}")
     several = len(report.heads) > 1
     lines = [f"{f'head {number}: ' if several else ''}{head}" for number, head in enumerate(report.heads, 1)]
     lines += [] if report.error_rate is None else [f"alignment error rate {report.error_rate:.3f}"]

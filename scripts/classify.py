@@ -40,7 +40,7 @@ PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>body{{font:16px/1.6 sans-serif;max-width:50em;margin:2em auto;padding:0 1em}}h2{{font-size:1em}}</style>
 <h1>{title}</h1>
-<p>The darker a word, the larger its weight in the vector that was classified; hold it to see the number.</p>
+<p>The darker a word, the nearer its weight to the largest of its text; point at it for the number.</p>
 {rows}</html>
 """
 Text = tuple[str, str]
@@ -154,6 +154,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         print(run(arguments))
+        print(f"page: {arguments.output}", file=sys.stderr)
     except (NmtError, OSError) as error:
         sys.exit(f"error: {error}")
 

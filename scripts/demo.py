@@ -49,7 +49,7 @@ def main() -> None:
     heatmap, test = run.with_name(f"{run.name}-attention.png"), run.with_name(f"{run.name}-test.json")
     nmt("preprocess", "--config", "sample", "--output", data, "--overwrite")
     nmt("train", "--config", "sample", "--data", data, "--output", run, "--overwrite")
-    scores = nmt("evaluate", "--model", run, "--json", test)
+    scores = nmt("evaluate", "--model", run, "--json", test, "--no-short-inputs")
     unseen = [line.split("\t") for line in (ROOT / "data/sample/unseen.txt").read_text("utf-8").splitlines()]
     for source, reference in unseen:
         nmt("translate", source, "--model", run)

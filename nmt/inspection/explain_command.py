@@ -57,6 +57,7 @@ def explain(
     from nmt.inspection.explore_command import open_all
     from nmt.inspection.explorer_data import name_models
     from nmt.layers.attention.catalog import describe_mechanism
+    from nmt.text.vocabulary import UNK_ID
 
     models = name_models(open_all(model, against, device, allowed_classes))
     (name, (_, translator)), *others = models.items()
@@ -71,7 +72,9 @@ def explain(
         if (tokens, readings[other].tokens) != (sources, forced.tokens):
             text = " ".join([*tokens, "->", *readings[other].tokens])
             raise ConfigError(f"--against {saved.path}: has other tokens for the same text: {text}")
-    lines = [f"{sentence} -> {forced.text}"]
+    known = translator.processor.src_vocabulary
+    unknown = [token for token in sources[:-1] if known.encode([token]) == [UNK_ID]]  # without the end
+    lines = [f"{sentence} -> {forced.text}", *([f"read as unknown words: {' '.join(unknown)}"] if unknown else [])]
     for saved, _ in models.values():
         lines += [f"model: {saved.path}", ". ".join(filter(None, describe_mechanism(saved.config.model)))]
     return "\n".join([*lines, "", *_lines(models[name], readings, sources, step - 1)]) + "\n"

@@ -210,7 +210,7 @@ def _describe_validation(event: Validated) -> str:
 
 def _show_sentences(validator: Validator, update: int, output: Path, board: Board) -> None:
     """Show one sentence of a validation with its translation, and store the attention of those that are watched."""
-    from nmt.training.attention_history import add_attention
+    from nmt.training.attention_history import PAGE, add_attention
 
     if validator.sample:
         source, translation, reference = validator.sample
@@ -218,5 +218,7 @@ def _show_sentences(validator: Validator, update: int, output: Path, board: Boar
         for line in (source, f"-> {translation}", f"== {reference}"):
             log.info(f"    {line}")
     if validator.attention:
+        if not (output / PAGE).exists():
+            log.info(f"live page: {output / PAGE}")
         add_attention(output, update, validator.watched, validator.attention)
         board.add_attention(update, validator.attention)

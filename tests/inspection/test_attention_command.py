@@ -25,6 +25,7 @@ from nmt.translation.translator import Translator
 def test_a_sentence_step_by_step(here: Project, cli: Cli) -> None:
     outcome = cli("attention", "a b c", "--json", "a.json", "--picture", "a.png")
     assert outcome.code == 0
+    assert "picture: a.png" in outcome.err.splitlines()
     lines = [line.split("\t") for line in outcome.out.splitlines()]
     assert lines[-1][0].startswith("One source token read alone has entropy 0")
     assert lines[0] == ["token", "entropy", "largest weight on", "weights above 0.1"]

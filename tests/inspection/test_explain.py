@@ -50,6 +50,12 @@ def test_scores_become_the_weights(here: Project) -> None:
     assert weights == pytest.approx(softmax(scores), abs=2e-2)
 
 
+def test_unknown_words_are_named(here: Project) -> None:
+    lines = nmt.explain("a zebra b Gnu", model=here.run).splitlines()
+    assert lines[1] == "read as unknown words: zebra Gnu"
+    assert "unknown" not in nmt.explain("a b", model=here.run)
+
+
 def test_another_target(here: Project, cli: Cli) -> None:
     outcome = cli("explain", "a b", "--target", "H G", "--step", "3")
     assert "Step 3 of 3: ⟨eos⟩, after H G" in outcome.out
