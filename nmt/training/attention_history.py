@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import html
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,7 +59,8 @@ def add_attention(run: Path, update: int, examples: Sequence[Example], reference
     history = {"format_version": FORMAT_VERSION, "sentences": sentences, "validations": [*earlier, now]}
     write_json(run / WATCHED, history)
     maps = "\n".join(make_html_heatmap(*read.weights) for read in references)
-    title = f"{run.name} after {update:,} updates: source across, target down; the darker, the larger the attention"
+    name = html.escape(run.name)
+    title = f"{name} after {update:,} updates: source across, target down; the darker, the larger the attention"
     write_text(run / PAGE, FRAME.format(title=title, maps=maps))
 
 

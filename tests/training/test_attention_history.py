@@ -77,12 +77,13 @@ def test_other_sentences_and_damage_begin_a_new_file(watched: Path, tmp_path: Pa
 
 
 def test_a_page_shows_the_newest_validation_and_loads_itself_again(watched: Path, tmp_path: Path) -> None:
-    weights = torch.tensor([[[0.25, 0.75]], [[1.0, 0.0]]])
+    weights, run = torch.tensor([[[0.25, 0.75]], [[1.0, 0.0]]]), tmp_path / "<run>"
+    run.mkdir()
     for update in (10, 1000):
-        add_attention(tmp_path, update, [Example("<a>", ("b",))], [Translation("b", ["b"], ["<a>"], alignment=weights)])
-    page = (tmp_path / "live.html").read_text(encoding="utf-8")
+        add_attention(run, update, [Example("<a>", ("b",))], [Translation("b", ["b"], ["<a>"], alignment=weights)])
+    page = (run / "live.html").read_text(encoding="utf-8")
     assert 'http-equiv="refresh" content="2"' in page
-    assert re.findall("<h1>(.*?):", page) == [f"{tmp_path.name} after 1,000 updates"]
+    assert re.findall("<h1>(.*?):", page) == ["&lt;run&gt; after 1,000 updates"]
     names = [f"{row}, {column}" for row in ("b", "⟨eos⟩") for column in ("&lt;a&gt;", "⟨eos⟩")]
     shown = re.findall('<td title="(.*?): ([0-9.]+)"', page)
     assert shown == list(zip(names, ["0.25", "0.75", "1.00", "0.00"], strict=True))
