@@ -68,7 +68,8 @@ _ARGUMENT = re.compile(r"`(\w+)(?:=(.*?))?`")
 """What a message says of an argument: its name, or how it is given in Python."""
 _SETTING = re.compile(r"'([\w.]+)': '?(.*?)'?(?=, '|}$)")
 """One of the `overrides` of a message."""
-_TYPES = {r"{([A-Z|]+)}": r"\1", r" <[\w\[\]]+>": "", r"(\d+)<=x<=(\d+)": r"\1 to \2", r"x>=(\d+)": r"from \1"}
+_TYPE = re.compile(r"(?<=[A-Z\].]) <[\w\[\]]+>")
+_TYPES = {r"{([A-Z|]+)}": r"\1", r"(\d+)<=x<=(\d+)": r"\1 to \2", r"x>=(\d+)": r"from \1"}
 """What Typer writes of types and ranges, and what --help says instead; never much longer, as lines are wrapped."""
 
 
@@ -77,7 +78,7 @@ class _Command(typer.core.TyperCommand):
 
     def get_help(self, ctx: Any) -> str:
         """The help without types: DIR, where Typer writes {DIR} and DIR <path>."""
-        text: str = super().get_help(ctx)
+        text = _TYPE.sub(lambda found: " " * len(found[0]), super().get_help(ctx))  # the next line begins below
         for written, plain in _TYPES.items():
             text = re.sub(written, plain, text)
         return text
