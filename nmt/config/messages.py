@@ -40,7 +40,7 @@ def suggest(key: str, known: Sequence[str]) -> str:
 def in_words(error: Mapping[str, Any]) -> str:
     """Pydantic's message without its subject, as messages start with the key."""
     message = re.sub(r"^(Value error, )?(input|string|tuple|list) (?=should)", "", error["msg"], flags=re.IGNORECASE)
-    return message[0].lower() + message[1:]
+    return message[0].lower() + message[1:].replace("a valid tuple", "a list")
 
 
 def find_problems(error: ValidationError, values: Any, root: type[Section] = Config) -> Iterator[Problem]:

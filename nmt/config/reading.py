@@ -95,8 +95,11 @@ def _read_config_tree(path: Path, children: tuple[Path, ...] = ()) -> Tree:
         value = shorten(repr(parent.plain()))
         raise ConfigError(f"{parent.where}: extends: expected one path or name, found {value}")
     relative = path.parent / parent.value
-    below = _read_config_tree(relative if relative.is_file() else find_config(parent.value), (*children, resolved))
-    return _merge(below, tree, Config)
+    try:
+        found = relative if relative.is_file() else find_config(parent.value)
+    except ConfigError as error:
+        raise ConfigError(f"{parent.where}: extends: {error}") from None
+    return _merge(_read_config_tree(found, (*children, resolved)), tree, Config)
 
 
 def _in_current_form(tree: Tree, *, stored: bool) -> Tree:

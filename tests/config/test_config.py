@@ -228,7 +228,12 @@ decode: {zzz: 1}
 
 WRONG = [
     ("extends: [a, b]", "mine.yaml:1: extends: expected one path or name, found ['a', 'b']"),
-    ("extends: samle", f"samle: no such config file; shipped configs: {', '.join(SHIPPED)}; did you mean sample?"),
+    (
+        "\nextends: samle",
+        "mine.yaml:2: extends: samle: no such config file; "
+        f"shipped configs: {', '.join(SHIPPED)}; did you mean sample?",
+    ),
+    ("data: {columns: 3}", "mine.yaml:1: data.columns: should be a list, found 3"),
     *(
         (f"\ntrain:\n  {key}: {given}", f"mine.yaml:3: train.{key}: should be a valid integer, found {found}")
         for key, given, found in (
