@@ -30,6 +30,8 @@ MANY_UNKNOWN_PIECES = 0.02
 OVERLOOKED = re.compile(r"^ |(?<= ) | \Z")
 """Spaces that are easily overlooked: leading, trailing and repeated ones."""
 
+DROP = "data.drop_overlap=true would drop these training pairs"
+
 Blocks = Iterator[str | Table]
 
 
@@ -51,6 +53,8 @@ def summarise(report: DataReport) -> Iterator[str]:
             f"overlap: of {overlap.examples:,} {name} sources {overlap.sources:,} are in training on the source side, "
             f"{overlap.targets:,} have a reference there"
         )
+    if _could_drop(report):
+        yield f"overlap: {DROP}"
     yield from (f"overlap: {line}" for line in _compare_splits(report))
     if report.augmented:
         yield f"augmentation: {_describe_copies(report.augmented)}"
@@ -213,10 +217,15 @@ def _describe_overlap(report: DataReport) -> Blocks:
         rows.append((name, f"{overlap.examples:,}", *shares))
     yield Table(("split", "sources", "source is in training", "a reference is in training"), rows, "lrrr")
     yield "Sentences count as the same if their letters and digits agree, ignoring case."
-    found = any(overlap.sources or overlap.targets for overlap in report.overlap.values())
-    if report.ready_made_splits and report.dropped_overlap is None and found:
-        yield "data.drop_overlap would drop these training pairs."
+    if _could_drop(report):
+        yield f"{DROP}."
     yield from (f"{line[0].upper()}{line[1:]}." for line in _compare_splits(report))
+
+
+def _could_drop(report: DataReport) -> bool:
+    """Whether there are training pairs that `data.drop_overlap` would drop."""
+    found = any(overlap.sources or overlap.targets for overlap in report.overlap.values())
+    return found and report.ready_made_splits and report.dropped_overlap is None
 
 
 def _compare_splits(report: DataReport) -> Iterator[str]:

@@ -179,7 +179,10 @@ def test_given_splits_have_no_groups() -> None:
     assert "The corpus has ready-made splits, which were used as they are;" in text
     assert "group" not in text
     assert "random split" not in text
-    assert "data.drop_overlap would drop" in text
+    assert "data.drop_overlap=true would drop these training pairs." in text
+    assert "overlap: data.drop_overlap=true would drop these training pairs" in [
+        *data_report.summarise(parse_report(report))
+    ]
     text = text_of({**report, "dropped_overlap": 17})
     assert "17 training pairs were dropped because valid or test share them." in text
     assert "would drop" not in text
