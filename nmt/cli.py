@@ -281,7 +281,7 @@ def _check(check: partial[Iterator[nmt.Finding]]) -> None:
             print(f"{marks[finding.ok]:<8}{finding.name}: {printable(finding.text)}", file=file, flush=True)
             if finding.ok is False:
                 problems.append(finding.name)
-        print(f"wrong: {', '.join(problems)}" if problems else "nothing is wrong", file=file)
+        print(f"problems: {', '.join(problems)}" if problems else "nothing is wrong", file=file)
     raise typer.Exit(bool(problems))
 
 
