@@ -87,7 +87,7 @@ def _score_lines(metadata: Mapping[str, Any]) -> Iterator[str]:
             signature = f" (`{signatures[name]}`)" if name in signatures else ""
             yield f"- {_NAMES.get(name, name)} {value:.2f}{signature}"
         yield ""
-    yield "The test split has not been used. `nmt evaluate --model THIS_FOLDER --data DATA` measures it."
+    yield "Training has not used the test split. `nmt evaluate --model THIS_FOLDER --data DATA` measures it."
 
 
 def _limits(config: Config) -> Iterator[str]:
