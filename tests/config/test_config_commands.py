@@ -123,7 +123,8 @@ def test_other_names_of_an_attention_are_answered_with_its_settings(
     assert (outcome.code, outcome.err) == (1, f"nmt: error: --set model.attention.score: {line}\n")
     shown = cli("config", "show", "tatoeba_small", *settings.split()).out
     for key, value in wanted.items():
-        assert re.search(rf"^ +{key.rpartition('.')[2]}: {value} +# --set$", shown, re.MULTILINE)
+        indentation, name = "  " * (key.count(".") + 1), key.rpartition(".")[2]
+        assert re.search(rf"^{indentation}{name}: {value} +# --set$", shown, re.MULTILINE)
 
 
 def test_bahdanau_and_luong_are_tatoeba_small_with_their_attention() -> None:

@@ -96,7 +96,8 @@ def test_padding_may_hold_anything_and_gradients_reach_queries_and_states() -> N
     ("choices", "message"),
     [
         ({"score": "dott"}, "model.attention.score: unknown score 'dott'; known: none, additive, concat, cosine"),
-        ({"score": "bahdanau"}, "its score is additive; for a model, set what it is: `overrides="),
+        ({"score": "bahdanau"}, "its score is additive; for a model, set what it is: `overrides={'model.attention"),
+        ({"score": "bahdanau"}, "set what it is: `overrides={'model.attention.score': 'additive'"),
         ({"score": "dot"}, "dot needs equal sizes, found queries (decoder states) of 8 and keys (encoder states) of 6"),
         ({"window": "local-p"}, "model.attention.window.name: should be 'global', 'local_m', 'local_p' or 'hard'"),
         ({"window": 3}, "model.attention.window: should be a section with keys, found 3"),
