@@ -1,7 +1,6 @@
 """Translates lines with an exported model: python translate.py < input.txt > output.txt."""
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -74,4 +73,5 @@ def run(session: Any, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(*Translator(Path(__file__).parent).translate([line.rstrip("\n") for line in sys.stdin]), sep="\n")
+    with open(0, encoding="utf-8", errors="replace") as text:
+        print(*Translator(Path(__file__).parent).translate([line.rstrip("\n") for line in text]), sep="\n")
