@@ -105,7 +105,7 @@ def backtranslate(
     folder = Path("runs", "backtranslation", settings.name) if output is None else Path(output)
     with locked(folder):
         steps = _Steps(folder, settings, texts, teachers, sample, round_trip, weight, tag, split)
-        complete = steps.complete()
+        complete = steps.check()
         steps.claim()
         try:
             return steps.run(complete)
@@ -137,10 +137,23 @@ class _Steps:
         data = self.config.data
         return [str(self.folder / f"{name}.{code}") for code in (data.src_language, data.tgt_language)]
 
-    def complete(self) -> Config:
-        """The config of the final model."""
-        from nmt.config import load_config
+    def check(self) -> Config:
+        """The config of the final model; what cannot work is said before anything is written.
 
+        Raises:
+            NmtError: A text cannot be read, a teacher is no model for these languages, or a value is impossible.
+        """
+        from nmt.config import load_config, read_config
+        from nmt.corpus.lines import read_file_lines
+        from nmt.models.run_records import find_model
+
+        for text in self.texts:
+            next(read_file_lines(text, None), None)
+        for teacher in self.teachers:
+            source, target = read_config(find_model(teacher) / CONFIG).data.languages
+            if (source, target) != self.config.data.languages:
+                wanted = "-".join(self.config.data.languages)
+                raise ConfigError(f"--teacher {teacher}: translates {source}-{target}, not {wanted}")
         synthetic = {"source": self.files("synthetic"), "weight": self.weight, "tag": self.tag}
         extra = {**self.config.data.model_dump(mode="json")["extra"], "synthetic": synthetic}
         return load_config(self.config, {"data.extra": extra})
@@ -172,18 +185,14 @@ class _Steps:
 
     def run(self, complete: Config) -> Synthesis:
         """Do what is left to do."""
-        from nmt.config import read_config
         from nmt.models.run_records import find_model
 
         original, files = self.folder / "original.txt", [*map(Path, self.files("synthetic"))]
-        teachers = [*map(find_model, self.teachers)]
-        for teacher in teachers:
-            read_config(teacher / CONFIG)  # what is no model is said before the others are trained
         self.prepare(self.config, "alone")
         if not original.exists():
             self.collect(original)
         alone = self.train(self.config, "alone")
-        models = teachers or [self.train(self.reverse(), "reverse")]
+        models = [*map(find_model, self.teachers)] or [self.train(self.reverse(), "reverse")]
         translated = self.translate(models, original, "translated.txt", sample=self.sample)
         again = None if self.round_trip is None else self.translate([alone], translated, "round_trip.txt")
         if not files[1].exists():

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import Cli, Project, Refusal, call, names, tree, wait_until
+from conftest import GOLDEN_MODEL, Cli, Project, Refusal, call, names, tree, wait_until
 from processes import PIPE, start
 from sacrebleu.metrics import CHRF
 
@@ -141,9 +141,10 @@ def test_teachers_translate_the_training_sources(
     ("arguments", "message"),
     [
         ([], "text: is empty; give a file with sentences of the target language, one per line"),
-        (["--text", "gone.txt"], "gone.txt"),
+        (["--text", "gone.txt"], "gone.txt: cannot be read (No such file or directory); check the path"),
         (["--text", "empty.txt"], "empty.txt: no sentence that is not in valid or test"),
         (["--teacher", "gone"], "gone"),
+        (["--teacher", str(GOLDEN_MODEL), "--set", "data.tgt_language=fr"], "golden/model: translates en-de, not en-fr"),
         (["--teacher", "gone", "--round-trip", "3"], "--round-trip: is for back-translations"),
         (["--text", "empty.txt", "--tag", "bt"], "data.extra.synthetic.tag"),
         (["--text", "empty.txt", "--weight", "0"], "data.extra.synthetic.weight"),
@@ -162,6 +163,7 @@ def test_what_cannot_work_is_said_in_one_line_before_anything_is_trained(
     Path("empty.txt").write_text("\n\n")
     assert message in refusal(*command(random_project, Path("out"), *arguments))
     assert not Path("out/alone/run").exists()
+    assert Path("out").exists() == ("no sentence" in message)  # else nothing is written, and the corrected command runs
 
 
 def test_a_folder_with_something_else_is_refused(
