@@ -156,6 +156,12 @@ def test_translating_without_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(tmp_path.iterdir()) == []
 
 
+def test_more_translations_than_the_beam_holds(here: Project, cli: Cli) -> None:
+    words = ["translate", "a b", "--beam-size", "2", "--n-best", "3"]
+    assert cli(*words).err == "nmt: error: --n-best 3: is more than the beam size; add --beam-size 3\n"
+    assert len(cli(*words, "--beam-size", "3").out.splitlines()) == 3
+
+
 def test_unavailable_device(here: Project, tmp_path: Path, cli: Cli) -> None:
     found = cli("train", "--config", here.config, "--output", tmp_path / "run", "--set", "train.device=cuda:99")
     assert_error(found, "cuda:99", "not available")
@@ -211,6 +217,8 @@ def test_a_config_may_have_any_suffix(empty: Path, cli: Cli) -> None:
     Path("mine.txt").write_text("extends: sample\nmodle: 1\n")
     assert_error(cli("config", "check", "mine.txt"), "mine.txt:2: modle: unknown key")
     assert_error(cli("config", "check", "none.csv"), "none.csv: no such config file")
+    Path("mine.txt").rename("mine.yaml")
+    assert_error(cli("config", "check", "mine.yml"), "mine.yml: no such config file", "did you mean mine.yaml?")
 
 
 def test_a_shipped_config_comes_before_a_file_without_its_suffix(empty: Path, cli: Cli) -> None:

@@ -69,7 +69,7 @@ def test_the_report_is_shown(here: Path, cli: Cli) -> None:
     ("marker", "command", "message"),
     [
         ("data/data.json", "train --config golden.yaml --data data", "data: data format 99{}; preprocess again"),
-        ("model/model.json", "translate --model model I", "model: model format 99{}"),
+        ("model/model.json", "translate --model model I", "model: model format 99{}; use the nmt that wrote it"),
     ],
 )
 def test_another_format_version_is_refused(here: Path, cli: Cli, marker: str, command: str, message: str) -> None:

@@ -57,7 +57,8 @@ def find_config(name: str, folder: str = "configs", kind: str = "config") -> Pat
     if beside.is_file():
         return beside
     known = sorted(file.stem for file in shipped(folder).glob("*.yaml"))
-    raise ConfigError(f"{name}: no such {kind} file; shipped {kind}s: {', '.join(known)}{suggest(name, known)}")
+    near = suggest(name, [*map(str, path.parent.glob("*.yaml")), *known])
+    raise ConfigError(f"{name}: no such {kind} file; shipped {kind}s: {', '.join(known)}{near}")
 
 
 def read_yaml(path: Path) -> Tree:
@@ -113,7 +114,9 @@ def _in_current_form(tree: Tree, *, stored: bool) -> Tree:
         return _in_full(tree)
     if number is not None and number.value not in (2, FORMAT):
         value = shorten(repr(number.plain()))
-        raise ConfigError(f"{number.where}: format: this version reads {FORMAT}, found {value}")
+        raise ConfigError(
+            f"{number.where}: format: this version reads {FORMAT}, found {value}; use the nmt that wrote it"
+        )
     if number is None:
         tree = _without_other_kinds(tree, Config)
     run = tree.find(("train", "init_from"))

@@ -322,6 +322,9 @@ class DataSection(Section):
         """Files and columns that are not two sides."""
         if self.columns[0] == self.columns[1]:
             yield "columns", f"must be two different columns, found {self.columns[0]} twice"
+        for key in ("src_language", "tgt_language"):
+            if (code := getattr(self, key)).isalpha() and len(code) > 3:
+                yield key, f"must be a code, such as en for English, found {code!r}"
         if self.source and len(self.source) not in (1, 2, 3, 4, 6):
             yield "source", f"must be 1, 2, 3, 4 or 6 files, found {len(self.source)}"
         if self.test and len(self.source) > 3:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.corpus.dataset import read_examples, read_marker
+from nmt.config import read_config
+from nmt.corpus.dataset import CONFIG, read_examples, read_marker
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, read_alignments
 from nmt.evaluation.training_text import evenly_spaced, is_other_data, read_training_pairs
@@ -140,7 +141,10 @@ class InputText:
                 log.warning(f"train: {len(examples):,} sentences that a model of this data has learnt from: not a test")
             for saved in models:
                 if is_other_data(saved, directory):
-                    log.warning(f"{directory}: differs from the data that the model was trained on")
+                    configs = read_config(directory / CONFIG), saved.config
+                    given, own = ("-".join(config.data.languages) for config in configs)
+                    direction = "" if given == own else f"is {given}, not {own}, and "
+                    log.warning(f"{directory}: {direction}differs from the data that the model was trained on")
         path, links = self.gold or ("", None)
         if links is not None and len(links) != len(examples):
             raise DataError(f"{path}: has {len(links):,} lines, but there are {len(examples):,} sentences")

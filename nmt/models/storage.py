@@ -145,7 +145,9 @@ def load_model(
         metadata = read_json(directory / MARKER)
         version = metadata.get("format_version") if isinstance(metadata, dict) else None
         if version != FORMAT_VERSION:
-            what = f"model format {shorten(repr(version))}, this version reads {FORMAT_VERSION}"
+            what = (
+                f"model format {shorten(repr(version))}, this version reads {FORMAT_VERSION}; use the nmt that wrote it"
+            )
             raise CheckpointError(f"{directory}: {what}")
         config = read_config(directory / CONFIG, allowed_classes)
         _check_class(config.model.attention.score, directory / CONFIG, allowed_classes)

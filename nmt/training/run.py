@@ -126,9 +126,9 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
 
     with directory.opened(origin), contextlib.closing(Board(board_folder, state.progress.update)) as board:
         where = f"{workers.size} times {workers.device.type}" if workers.size > 1 else str(workers.device)
-        pairs = f"{len(data.train):,} training pairs"
-        log.info(f"{directory.parameters:,} parameters, {pairs}, on {where}, into {output}")
         total, before = state.total_updates, state.progress.update
+        pairs = f"{len(data.train):,} training pairs {'-'.join(config.data.languages)}"
+        log.info(f"{directory.parameters:,} parameters, {pairs}, {total:,} updates on {where}, into {output}")
         lines = ProgressLog("update", total, before)
         style = {"bar_format": BAR, "dynamic_ncols": True, "smoothing": 0}
         bars = progress_bar(total=total, initial=before, shown=workers.is_first, **style)

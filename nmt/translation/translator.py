@@ -26,8 +26,8 @@ from nmt.translation.joining import join_sentences
 from nmt.translation.translation import Translation
 
 DIVERGED = (
-    "the model's probabilities are not finite, as its training diverged; train it again with a lower "
-    "train.optimizer.learning_rate"
+    "the model's probabilities are not finite: its training diverged, or its file is damaged; copy it again, or train "
+    "it with a lower train.optimizer.learning_rate"
 )
 NO_CONTINUATION = (
     "decode.no_repeat_ngram_size: every continuation of a translation would repeat something; raise it, lower "
@@ -249,7 +249,7 @@ class Translator:
             ConfigError: It is not.
         """
         if n_best > self.options.beam_size and self.options.sampling.temperature is None:
-            raise ConfigError(f"--n-best {n_best} is more than the beam size {self.options.beam_size}")
+            raise ConfigError(f"--n-best {n_best}: is more than the beam size; add --beam-size {n_best}")
         if n_best < 1:
             raise ConfigError(f"--n-best {n_best}: must be at least 1")
 

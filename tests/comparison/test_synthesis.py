@@ -144,7 +144,10 @@ def test_teachers_translate_the_training_sources(
         (["--text", "gone.txt"], "gone.txt: cannot be read (No such file or directory); check the path"),
         (["--text", "empty.txt"], "empty.txt: no sentence that is not in valid or test"),
         (["--teacher", "gone"], "gone"),
-        (["--teacher", str(GOLDEN_MODEL), "--set", "data.tgt_language=fr"], "golden/model: translates en-de, not en-fr"),
+        (
+            ["--teacher", str(GOLDEN_MODEL), "--set", "data.tgt_language=fr"],
+            "golden/model: translates en-de, not en-fr",
+        ),
         (["--teacher", "gone", "--round-trip", "3"], "--round-trip: is for back-translations"),
         (["--text", "empty.txt", "--tag", "bt"], "data.extra.synthetic.tag"),
         (["--text", "empty.txt", "--weight", "0"], "data.extra.synthetic.weight"),

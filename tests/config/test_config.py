@@ -233,6 +233,10 @@ WRONG = [
         "mine.yaml:2: extends: samle: no such config file; "
         f"shipped configs: {', '.join(SHIPPED)}; did you mean sample?",
     ),
+    (
+        "data: {src_language: english}",
+        "mine.yaml:1: data.src_language: must be a code, such as en for English, found 'english'",
+    ),
     ("data: {columns: 3}", "mine.yaml:1: data.columns: should be a list, found 3"),
     *(
         (f"\ntrain:\n  {key}: {given}", f"mine.yaml:3: train.{key}: should be a valid integer, found {found}")

@@ -125,7 +125,9 @@ def test_a_stored_config_has_its_format_and_the_keys_of_its_kinds_only() -> None
     dumped = yaml.safe_load(dump_config(load_config(Config(), ["train.optimizer.name=sgd"])))
     assert dumped["format"] == 3
     assert set(dumped["train"]["optimizer"]) == {"name", "learning_rate", "weight_decay", "clip_norm", "momentum"}
-    with pytest.raises(ConfigError, match=r"^config\.yaml:1: format: this version reads 3, found 4$"):
+    with pytest.raises(
+        ConfigError, match=r"^config\.yaml:1: format: this version reads 3, found 4; use the nmt that wrote it$"
+    ):
         parse_config("format: 4\n", "config.yaml")
     with pytest.raises(ConfigError, match=r"^config\.yaml:2: train.optimizer.betas: unknown key with name: sgd"):
         parse_config("format: 2\ntrain: {optimizer: {name: sgd, betas: [0.9, 0.9]}}\n", "config.yaml")
