@@ -33,9 +33,9 @@
     one.result = at(`result${n || ""}`);
   }
 
-  /** Whether a text has several words, all in capitals. */
+  /** Whether a text has several words, all in capitals; what has no letter is none. */
   function isInCapitals(text) {
-    return /\S\s+\S/.test(text) && text === text.toUpperCase() && text !== text.toLowerCase();
+    return text === text.toUpperCase() && text.split(/\s/).filter((word) => word !== word.toLowerCase()).length > 1;
   }
 
   /** The sentences of a text without capitals, and the emoji in front of them or behind them. */

@@ -89,8 +89,8 @@ def _without_emoji(sentence: str) -> list[str]:
 
 
 def is_in_capitals(text: str) -> bool:
-    """Whether a text has several words, all in capitals."""
-    return text.isupper() and len(text.split()) > 1
+    """Whether a text has several words, all in capitals; what has no letter is none."""
+    return text.isupper() and sum(word.isupper() for word in text.split()) > 1
 
 
 def split_tokens(tokens: Sequence[str], limit: int, *, subwords: bool) -> Iterator[list[str]]:

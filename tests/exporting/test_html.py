@@ -305,6 +305,7 @@ def test_emoji_stay_and_capitals_are_read_as_small_letters(
         "\u2615 a b",
         "A B C! D E",
         "A",
+        "A 2 \U0001f389",
         "\U0001f389",
         "1,000 27",
         "?! ...",

@@ -116,7 +116,9 @@ def test_lines_in_capitals_are_translated_as_in_small_letters() -> None:
         expected = one.translate(["The cat sat", f"A dog. {second} dog ran!"])
         assert [each.src_tokens for each in found] == [each.src_tokens for each in expected]
         assert [each.text for each in found] == [each.text.upper() for each in expected]
-    assert [one.src_tokens for one in model.translate(["CAT", "I", "The USA"])] == [["CAT"], ["I"], ["The", "USA"]]
+    unchanged = ["CAT", "I", "The USA", "CAT 2", "- CAT -"]
+    assert [one.src_tokens for one in model.translate(unchanged)] == [line.split() for line in unchanged]
+    assert model.translate("HELLO \U0001f600").src_tokens[0] == "HELLO"
 
 
 @pytest.mark.parametrize("beam_size", [1, 2])
