@@ -18,20 +18,24 @@ from experiments.plan import Cell, read_experiment
 from experiments.runs import BEAM_SIZE, add_parser, new_result, prepare_data, product_rate
 from nmt.corpus.dataset import DataDirectory, open_data, read_examples
 from nmt.evaluation.metrics import ScoringRules, score_corpus
+from nmt.system.errors import ConfigError
 from nmt.text.vocabulary import SPECIAL_TOKENS
 
 VERSION = "3.5.1"
 PATHS = "data", "src_vocab", "tgt_vocab", "save_model"
 """Keys of a config that hold paths of this machine."""
+DROPOUT = 0.3
+CHECKPOINTS = 5
+"""Checkpoints of which the one with the best BLEU on valid counts."""
 PROBE, REPORT = 150, 50
 """Updates from which the number of updates that fit into the time is estimated, and updates between two reports."""
 
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = add_parser(
-        commands, train_opennmt, "opennmt", "train OpenNMT-py on the data of the experiment's first cell"
-    )
+    parser = add_parser(commands, train_opennmt, "opennmt", "train OpenNMT-py on the data of a cell")
+    parser.add_argument("--cell", metavar="NAME", help="the cell; without it the first")
+    parser.add_argument("--dropout", type=float, default=DROPOUT)
     parser.add_argument("--python", type=Path, required=True, metavar="PYTHON", help="interpreter with OpenNMT-py")
     parser.add_argument("--minutes", type=positive, required=True, help="time of training")
     parser.add_argument("--seed", type=int, default=1)
@@ -39,10 +43,18 @@ def add_command(commands: Commands) -> None:
 
 
 def train_opennmt(arguments: argparse.Namespace) -> None:
-    """Train for about the given time, translate and score, and add the result to the ledger."""
+    """Train for about the given time, translate and score, and add the result to the ledger.
+
+    Raises:
+        ConfigError: There is no such cell.
+    """
     experiment = read_experiment(arguments.experiment)
-    name = f"OpenNMT-py general, {arguments.minutes} min"
-    cell = Cell(name=name, seed=arguments.seed, settings=experiment.cells[0].data_settings)
+    cells = [cell for cell in experiment.cells if arguments.cell in (None, cell.name)]
+    if not cells:
+        raise ConfigError(f"{arguments.experiment}: no cell {arguments.cell}; give the name of one that it has")
+    dropout = "" if arguments.dropout == DROPOUT else f", dropout {arguments.dropout:g}"
+    name = f"{f'{arguments.cell}, ' if arguments.cell else ''}OpenNMT-py general, {arguments.minutes} min{dropout}"
+    cell = Cell(name=name, seed=arguments.seed, settings=cells[0].data_settings)
     known = path_of(experiment.name, cell.key).exists()
     if known and not arguments.test:
         return
@@ -58,17 +70,20 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
         return
 
     def train(updates: int, file: str) -> tuple[dict[str, Any], Finished]:
-        config = config_of(folder, updates, len(data.train), arguments.seed)
+        config = config_of(folder, updates, len(data.train), arguments.seed) | {"dropout": [arguments.dropout]}
         options = opennmt.write_config(config, folder / f"{file}.json")
         finished = launch(arguments.python, opennmt.MODULE, options, folder / f"{file}.log", arguments.threads)
         return config, finished
 
     before = product_rate(arguments.threads, fast=False)["float32"]
     first, *_, last = read_seconds(train(PROBE, "probe")[1].text)
-    updates = max(PROBE, round(arguments.minutes * 60 * (PROBE - REPORT) / (last - first)))
+    steps = max(PROBE, round(arguments.minutes * 60 * (PROBE - REPORT) / (last - first))) // CHECKPOINTS
+    updates = steps * CHECKPOINTS
     config, finished = train(updates, "config")
     after = product_rate(arguments.threads, fast=False)["float32"]
     pairs, tokens = len(data.train), int(data.train.tgt.lengths.sum()) + len(data.train)
+    scores = {step: scored("valid", step) for step in range(steps, updates + 1, steps)}
+    kept = max(scores, key=lambda step: scores[step]["bleu"].value)
     result = replace(
         new_result(experiment, cell, arguments.threads),
         system=f"OpenNMT-py {VERSION}",
@@ -77,12 +92,12 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
         gflops=round((before + after) / 2),
         parameters=int(re.findall(r"number of parameters: (\d+)", finished.text)[-1]),
         epochs=round(updates * opennmt.BATCH / pairs, 2),
-        updates=updates,
+        updates=kept,
         tokens=round(tokens * updates * opennmt.BATCH / pairs),
         minutes=round(read_seconds(finished.text)[-1] / 60, 1),
         total_minutes=round(finished.seconds / 60, 1),
         peak_mib=round(finished.peak / MIB),
-        scores={"valid": scored("valid", updates)},
+        scores={"valid": scores[kept]},
     )
     print(f"{write_result(result, cell.key)}: valid BLEU {result.bleu('valid'):.2f}, {result.minutes:.1f} min")
 
@@ -105,7 +120,7 @@ def config_of(folder: Path, updates: int, pairs: int, seed: int) -> dict[str, An
     """The config of a training of so many updates, with general attention and no input feeding.
 
     Sizes as in this project's standard model. As in this project's recipe there are label smoothing and a learning rate
-    that falls: it is halved 6 times in the last 40% of the updates.
+    that falls: it is halved 6 times in the last 40% of the updates. Each fifth of the updates leaves a checkpoint.
     """
     texts, vocabularies = ((folder / f"{name}.src", folder / f"{name}.tgt") for name in ("train", "vocabulary"))
     return opennmt.standard_config(texts, vocabularies, folder, updates, pairs) | {
@@ -119,7 +134,8 @@ def config_of(folder: Path, updates: int, pairs: int, seed: int) -> dict[str, An
         "start_decay_steps": max(1, round(0.6 * updates)),
         "decay_steps": max(1, round(0.4 * updates / 6)),
         "label_smoothing": 0.1,
-        "dropout": [0.3],
+        "save_checkpoint_steps": max(1, updates // CHECKPOINTS),
+        "keep_checkpoint": CHECKPOINTS,
     }
 
 
