@@ -59,7 +59,7 @@ def serve(
         beam_size: Hypotheses kept at each step. None, here and below, is what each model's config says.
         batch_size: Sentences translated at once.
         api_keys: Key that clients must give.
-        key_file: File with such keys, one per line, hidden from other users.
+        key_file: File with such keys, one per line, hidden from other users; a line that begins with # is a comment.
         max_characters: Characters of a request.
         max_sentences: Sentences of a request.
         max_queue: Sentences that may wait for a model.
@@ -93,15 +93,16 @@ def serve(
 
 
 def read_keys(path: Path) -> list[str]:
-    """Read API keys from a file, one per line; empty lines are skipped.
+    """Read API keys from a file, one per line; empty lines and those that begin with # are skipped.
 
     Raises:
         ConfigError: It cannot be read, or has no keys.
     """
     try:
-        keys = list(filter(None, map(str.strip, path.read_text(encoding="utf-8-sig").splitlines())))
+        lines = map(str.strip, path.read_text(encoding="utf-8-sig").splitlines())
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}); write one API key per line") from None
+    keys = [line for line in lines if line and not line.startswith("#")]
     if not keys:
         raise ConfigError(f"{path}: has no API key; write one per line")
     return keys

@@ -49,6 +49,14 @@ def test_a_file_of_keys_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None
     assert read_keys(tmp_path / "keys") == ["secret", "other"]
 
 
+def test_lines_of_a_file_of_keys_that_begin_with_a_number_sign_are_comments(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("# my keys\nsec#ret\n #old\n", encoding="utf-8-sig")
+    assert read_keys(tmp_path / "keys") == ["sec#ret"]
+    (tmp_path / "keys").write_text("# none yet\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"has no API key; write one per line$"):
+        read_keys(tmp_path / "keys")
+
+
 @pytest.mark.parametrize(
     ("host", "hosts", "header", "known"),
     [
