@@ -100,7 +100,9 @@ def read_keys(path: Path) -> list[str]:
     """
     try:
         lines = map(str.strip, path.read_text(encoding="utf-8-sig").splitlines())
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+    except ValueError as error:
         raise ConfigError(f"{path}: cannot be read ({error}); write one API key per line") from None
     keys = [line for line in lines if line and not line.startswith("#")]
     if not keys:
