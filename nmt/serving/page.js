@@ -8,14 +8,9 @@ const at = (id) => document.getElementById(id);
 const showStatus = (text) => { at("status").textContent = text; };
 let names, limit, timer, running, delay = 0, notBefore = 0;
 
-async function begin() {
-  [names, limit] = await readOffer();
-  change();
-}
-
-/** Show what follows from the text and the direction, and translate when nothing has been typed for a moment. */
+/** Show what follows from the text and the direction, and translate after a pause in typing. */
 function change() {
-  if (!names) return; // begin() calls it again
+  if (!names) return; // it is called again
   const [source, target] = JSON.parse(at("direction").value), text = at("text").value, length = [...text].length;
   const [line, ...others] = text.split("\n").filter((one) => one.trim());
   clearTimeout(timer);
@@ -28,7 +23,7 @@ function change() {
   at("swap").hidden = ![...at("direction").options].some(({ value }) => value === at("swap").value);
   at("example").value = EXAMPLES[source.slice(0, 2)] ?? "";
   at("example").textContent = `Try “${at("example").value}”`;
-  at("example").hidden = Boolean(text) || !at("example").value;
+  at("count").hidden = !(at("example").hidden = !!text || !at("example").value);
   at("count").textContent = `${length.toLocaleString("en")} of ${limit.toLocaleString("en")} characters`;
   at("count").className = length > limit ? "over" : "";
   at("inside").textContent = others.length ? "Look inside the first line" : "Look inside";
@@ -82,4 +77,4 @@ at("form").addEventListener("submit", translate);
 at("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("form").requestSubmit();
 });
-begin().catch((error) => showStatus(`The server does not answer: ${error.message}`));
+readOffer().then((offer) => { [names, limit] = offer; change(); }).catch((error) => showStatus(`The server does not answer: ${error.message}`));

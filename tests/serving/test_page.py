@@ -32,6 +32,11 @@ IS_CUT = """
 """
 
 
+MIDDLES = """
+["example", "go", "inside"].map((name) => at(name).getBoundingClientRect()).map(({ top, bottom }) => (top + bottom) / 2)
+"""
+
+
 @pytest.fixture
 def page() -> Iterator[Page]:
     with browsing() as opened:
@@ -77,6 +82,8 @@ def test_a_text_is_translated_as_it_is_typed_and_taken_along(page: Page, records
         assert [shown(page, name) for name in ("text-name", "result-name")] == ["English", "German"]
         assert page.evaluate("['swap', 'direction', 'copy'].some((name) => at(name).checkVisibility())") is False
         assert "Ctrl+Enter" in page.evaluate("document.body.innerText")
+        middles = page.evaluate(MIDDLES)
+        assert max(middles) - min(middles) < 1
         page.evaluate(TYPE_SLOWLY)
         assert shown(page, "count") == "9 of 100,000 characters"
         wait_for_status(page)
