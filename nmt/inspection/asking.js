@@ -16,5 +16,6 @@ async function readOffer() {
   select.parentElement.hidden = select.length < 2;
   at("with-key").hidden = !settings.keyRequired;
   at("key").required = settings.keyRequired;
+  if (settings.keyRequired) at("key").value ||= sessionStorage.apiKey ?? "";
   return [names, settings.charLimit];
 }

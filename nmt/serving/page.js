@@ -29,7 +29,9 @@ function change() {
   at("inside").textContent = others.length ? "Look inside the first line" : "Look inside";
   at("inside").href = line ? `explore#${new URLSearchParams({ from: source, to: target, q: line.trim() })}` : "explore";
   if (!line) at("result").textContent = "";
-  showStatus(length > limit ? "Too long" : length > LONGEST_TYPED ? "Press Translate: a long text is not translated unasked" : "");
+  showStatus(length > limit ? "Too long" : !at("key").checkValidity() ? "This server needs an API key"
+    : length > LONGEST_TYPED ? "Press Translate: a long text is not translated unasked" : "");
+  if (at("key").required) sessionStorage.apiKey = at("key").value;
   delay = 0;
   if (line && length <= Math.min(limit, LONGEST_TYPED) && at("form").checkValidity()) {
     timer = setTimeout(translate, Math.max(PAUSE, notBefore - Date.now()));

@@ -180,17 +180,40 @@ def test_long_texts_and_missing_keys_wait_for_the_user(page: Page, records: Reco
         page.type("😀" * 3001)
         assert shown(page, "count") == "3,001 of 3,000 characters"
         assert page.evaluate("[at('count').className, at('status').textContent]") == ["over", "Too long"]
+        page.evaluate(f"at('text').value = {TEXT!r}; change()")
+        wait_for_status(page, "This server needs an API key")
+        time.sleep(1)
+        page.evaluate("at('key').value = 'secret'")
         page.evaluate(f"at('text').value = {'I am old. ' * 250!r}; change()")
         wait_for_status(page, "Press Translate")
-        page.evaluate(f"at('text').value = {TEXT!r}; change()")
         time.sleep(1)
         assert posts(records) == []
-        page.evaluate("at('key').focus()")
-        page.type("secret")
+        page.evaluate(f"at('text').value = {TEXT!r}; at('key').focus()")
         page.press("Enter", 13)
         wait_for_status(page)
         assert shown(page, "result") == golden().translate(TEXT).text
         assert page.problems == []
+
+
+@needs_chromium
+def test_a_server_with_keys_asks_for_one_which_is_taken_along(page: Page, records: Records) -> None:
+    with serving(api_keys=["secret"]) as client:
+        open_page(page, client)
+        needs = "This server needs an API key"
+        assert shown(page, "status") == needs
+        page.type(TEXT)
+        page.click("go")
+        assert shown(page, "status") == needs
+        assert page.evaluate("document.activeElement.id") == "key"
+        page.type("secret")
+        page.click("inside")
+        page.wait_for(f"document.getElementById('sentence')?.value === {TEXT!r} && data.items.length === 1")
+        assert "secret" not in page.evaluate("location.href")
+        assert page.problems == []
+    asked = [
+        (record["route"], record["status"]) for record in map(json.loads, records.lines) if record["method"] == "POST"
+    ]
+    assert asked[-1] == ("/explore", 200)
 
 
 @pytest.mark.soak
