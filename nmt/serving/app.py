@@ -348,6 +348,8 @@ class App:
             ("/explore", None, Page, make_live_page),
         ]
         self._document = describe_routes(operations)
+        first, key = next(iter(service.directions)), {"api_key": "KEY"} if service.keys.required else {}
+        self._example = {"q": "Hello.", "source": first.source, "target": first.target, **key}
         routes = [
             Route(path, _endpoint(service, model, work), methods=["POST" if model else "GET"])
             for path, model, _, work in operations
@@ -366,7 +368,7 @@ class App:
 
     def reference(self) -> Page:
         """These routes as a page."""
-        return make_reference_page(self._document)
+        return make_reference_page(self._document, self._example)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""

@@ -19,7 +19,7 @@ class AnyRequest(BaseModel):
     q: str | list[str]
     """The text, or a list of texts."""
     api_key: str = ""
-    """If the server requires a key; a header Authorization: Bearer KEY does as well."""
+    """A key, if the server requires one; a header Authorization: Bearer KEY does as well."""
 
     @property
     def texts(self) -> list[str]:

@@ -18,6 +18,11 @@ def make_front_page() -> Page:
     return fill_page(FOLDER / "page.html", "Translate", [STYLE, ASKING, FOLDER / "page.js"], asks=True)
 
 
-def make_reference_page(document: Mapping[str, Any]) -> Page:
-    """A page for people that says what an OpenAPI document says."""
-    return fill_page(FOLDER / "routes.html", "Routes", [STYLE], document=document)
+def make_reference_page(document: Mapping[str, Any], example: Mapping[str, str]) -> Page:
+    """A page for people that says what an OpenAPI document says.
+
+    Args:
+        document: The document.
+        example: The required fields of all requests, each with a value that shows how to ask.
+    """
+    return fill_page(FOLDER / "routes.html", "Routes", [STYLE], document=document, example=example)

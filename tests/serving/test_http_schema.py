@@ -1,7 +1,9 @@
 """The OpenAPI document, and the page that shows it, against the routes that a server answers."""
 
+import html
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,8 +101,25 @@ def test_the_page_for_people_names_every_route_and_field(client: httpx.Client, d
     fields = [*schemas["TranslateRequest"]["properties"], *schemas["TranslateReply"]["properties"]]
     assert re.findall("<code>(.*?)</code>", section) == fields
     assert "Code of the language of the text; auto detects it." in section
-    assert "<code>confidence</code> The probability" in reply.text
-    assert all(re.findall(r"<code>.*?</code> (.*?)</li>", reply.text))
+    assert "<code>confidence</code>: The probability" in reply.text
+    assert all(re.findall(r"<code>.*?</code>.*?: (.*?)</li>", reply.text))
     assert client.get(re.search(r'href="(\.)"', reply.text)[1]).url.path == "/"  # type: ignore[index]
     assert "://" not in reply.text
     assert "script-src 'none'" in reply.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("keys", [[], ["KEY"]])
+def test_the_page_for_people_marks_what_is_required_and_its_examples_work(keys: list[str]) -> None:
+    with serving(api_keys=keys) as client:
+        page, document = client.get("/docs").text, client.get("/openapi.json").json()
+        examples = re.findall(r"<pre.*?>curl 127.0.0.1:5000(\S+) (.*?)</pre>", page)
+        for path, line in examples:
+            fields = dict(field.split("=", 1) for field in shlex.split(html.unescape(line)) if field != "-d")
+            assert client.post(path, data=fields).status_code == 200
+            schema = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+            known = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+            needed = {*known["required"], *(["api_key"] if keys else [])}
+            section = page.split(f"<h2>POST {path}</h2>")[1].partition("<pre")[0]
+            marks = re.findall(r"<code>(\w+)</code> \((\w+)\): ", section)
+            assert marks == [(name, "required" if name in needed else "optional") for name in known["properties"]]
+    assert [path for path, _ in examples] == ["/translate", "/detect", "/explore"]
