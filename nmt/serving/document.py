@@ -1,10 +1,11 @@
 """The text of a request: units to translate, and what stays between them."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nmt.serving.tags import Element, link_words, place_tags
+from nmt.serving.tags import Element, find_words, link_words, place_tags
 from nmt.text.processor import TextProcessor
 from nmt.translation.translation import Translation
 
@@ -32,8 +33,12 @@ class Unit:
         if self.elements is None:
             return translation.text
         links = link_words(self.text, translation, processor) if self.elements else ()
-        words = place_tags(self.elements, links, len(self.text.split()), translation.text.split())
-        return self.before + words + self.after
+        found = find_words(translation.text)
+        joined = {
+            number for number, (one, other) in enumerate(itertools.pairwise(found), 1) if one.end() == other.start()
+        }
+        words = [match[0] for match in found]
+        return self.before + place_tags(self.elements, links, len(find_words(self.text)), words, joined) + self.after
 
 
 class Document:

@@ -6,13 +6,15 @@ around the translations of their words.
 
 import html
 import itertools
+import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lxml import etree
 
 from nmt.serving.document import Document, Unit
-from nmt.serving.tags import Element
+from nmt.serving.tags import Element, find_words
 
 
 def _names(text: str) -> frozenset[str]:
@@ -180,19 +182,20 @@ def _elements(run: Sequence[Piece], text: str) -> list[Element]:
     """The tags of a run by the words of its text."""
     root = Element("")
     path = [root]
+    words = find_words(text)
     offset = begun = 0  # characters and words before a piece; the last word may go on in it
     for piece in run:
         glued = offset > 0 and not text[offset - 1].isspace()
         spaced = text[offset : offset + 1].isspace()
         if piece.kind == "text":
-            begun += len(piece.content.split()) - (glued and not spaced)
             offset += len(piece.content)
+            begun = bisect_left(words, offset, key=re.Match.start)
         elif piece.kind == "end":
             element = path.pop()
             element.end, element.last = piece.content, max(begun, element.first)
         else:
             opens = piece.kind == "start"
-            in_word = opens and glued and offset < len(text) and not spaced
+            in_word = opens and begun > 0 and offset < words[begun - 1].end()
             element = Element(piece.content, first=begun - in_word, last=begun, glued=glued, spaced=spaced)
             path[-1].children.append(element)
             if opens:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 
 from nmt.text.processor import TextProcessor
 from nmt.translation.translation import Translation
@@ -12,6 +13,15 @@ from nmt.translation.words import align_words
 
 Links = Sequence[tuple[int, int]]
 """Word alignment: pairs of a source and a target word, each counted from 0."""
+MARKS = ".,;:!?…'\"“”„‘’‚‹›«»()[]{}¡¿–—。、，！？：；（）「」『』《》【】؟،؛।"
+"""Punctuation that counts as a word of its own, where a word with spaces around it begins or ends with it."""
+_MARK = f"[{re.escape(MARKS)}]"
+_WORD = re.compile(rf"{_MARK}+(?!\S)|(?<!\S){_MARK}+|(?!{_MARK})\S(?:\S*(?!{_MARK})\S)?")
+
+
+def find_words(text: str) -> list[re.Match[str]]:
+    """The words of a text, and the punctuation around them."""
+    return list(_WORD.finditer(text))
 
 
 @dataclass
@@ -40,18 +50,25 @@ class Element:
 def link_words(source: str, translation: Translation, processor: TextProcessor) -> Links:
     """Link each target word to the source word that it translates; in order if attention gives no links.
 
+    Words are those of `find_words`. The punctuation at the end of the target is always that at the end of the source.
+
     Args:
         source: The source text.
         translation: Its translation, with its alignment.
         processor: The text processor of the model.
     """
-    num_source, num_target = len(source.split()), len(translation.text.split())
-    if links := align_words(source, translation, processor):
-        return links
-    return [(word * num_source // num_target, word) for word in range(num_target if num_source else 0)]
+    read, written = ([match[0] for match in find_words(text)] for text in (source, translation.text))
+    links = align_words(" ".join(read), replace(translation, text=" ".join(written)), processor)
+    last = len(written) - 1
+    links = links or [(word * len(read) // len(written), word) for word in range(len(written) if read else 0)]
+    if read and written and read[-1][0] in MARKS and written[-1][0] in MARKS:
+        links = [*(link for link in links if link[1] < last), (len(read) - 1, last)]
+    return links
 
 
-def place_tags(elements: Sequence[Element], links: Links, num_source: int, words: Sequence[str]) -> str:
+def place_tags(
+    elements: Sequence[Element], links: Links, num_source: int, words: Sequence[str], joined: Collection[int] = ()
+) -> str:
     """Place the tags of a source in its translation: each tag once, well nested, whatever the links.
 
     An element encloses the run of target words of which most come from the words inside it. If there is none, it is
@@ -62,13 +79,14 @@ def place_tags(elements: Sequence[Element], links: Links, num_source: int, words
         links: Pairs of a source and a target word.
         num_source: Words of the source.
         words: Words of the translation.
+        joined: Indices of those that follow the one before them without a space.
     """
     sources: list[set[int]] = [set() for _ in words]
     reach = [-1] * num_source
     for source, target in links:
         sources[target].add(source)
         reach[source] = max(reach[source], target)
-    line = _Line(sources, reach, words)
+    line = _Line(sources, reach, words, joined)
     line.write(elements, (0, num_source), (0, len(words)))
     return "".join(line.parts)
 
@@ -80,11 +98,14 @@ class _Line:
         sources: For each target word the source words that it comes from.
         reach: For each source word the last target word that comes from it, -1 if there is none.
         words: The target words.
+        joined: Indices of those that follow the one before them without a space.
     """
 
-    def __init__(self, sources: Sequence[set[int]], reach: Sequence[int], words: Sequence[str]) -> None:
+    def __init__(
+        self, sources: Sequence[set[int]], reach: Sequence[int], words: Sequence[str], joined: Collection[int]
+    ) -> None:
         self.parts: list[str] = []
-        self._sources, self._reach, self._words = sources, reach, words
+        self._sources, self._reach, self._words, self._joined = sources, reach, words, joined
         self._separated = True  # whether a word may follow without a space
 
     def write(self, elements: Sequence[Element], within: tuple[int, int], span: tuple[int, int]) -> None:
@@ -95,7 +116,7 @@ class _Line:
             first = max(first, position)  # not into the element before it
             last = max(first, last)
             self._write_words(position, first)
-            if first < last or not element.glued:
+            if first not in self._joined if first < last else not element.glued:
                 self._separate()
             self.parts.append(element.start)
             self.write(element.children, (element.first, element.last), (first, last))
@@ -120,12 +141,15 @@ class _Line:
             return stop, stop
         before = next((self._reach[word] for word in range(element.first - 1, -1, -1) if self._reach[word] >= 0), -1)
         position = min(max(before + 1, start), stop)
+        while position < stop and position in self._joined and not element.glued:
+            position += 1
         return position, position
 
     def _write_words(self, start: int, stop: int) -> None:
-        for word in self._words[start:stop]:
-            self._separate()
-            self.parts.append(html.escape(word, quote=False))
+        for index in range(start, stop):
+            if index not in self._joined:
+                self._separate()
+            self.parts.append(html.escape(self._words[index], quote=False))
             self._separated = False
 
     def _separate(self) -> None:

@@ -41,7 +41,10 @@ def shout(document: Document) -> str:
         pytest.param(f"a &#{'1' * 5000};", ["a \ufffd"], "A \ufffd", id="huge"),
         pytest.param(f"a&#{'0' * 5000}65;", ["aA"], "AA", id="zeros"),
         ("1 < 2 <3 & 4", ["1 < 2 <3 & 4"], "1 &lt; 2 &lt;3 &amp; 4"),
-        ("<b>a</b>, <i>b</i>!", ["a, b!"], "<b>A,</b> <i>B!</i>"),
+        ("<b>a</b>, <i>b</i>!", ["a, b!"], "<b>A</b>, <i>B</i>!"),
+        ("(see <b>it</b>).", ["(see it)."], "(SEE <b>IT</b>)."),
+        ("(<b><i>a</i></b>), <b>b.</b>", ["(a), b."], "(<b><i>A</i></b>), <b>B.</b>"),
+        ("a<b>.</b> <img>“<a>c</a>”", ["a. “c”"], "A<b>.</b> <img>“<a>C</a>”"),
         ("<a href='?a&b=\"c>'>a <i>b</i></a> c", ["a b c"], '<a href="?a&amp;b=&quot;c&gt;">A <i>B</i></a> C'),
         ("un<b>believ</b>able x", ["unbelievable x"], "<b>UNBELIEVABLE</b> X"),
         ("a<!-- <p> --> b", ["a b"], "A<!-- <p> --> B"),
@@ -111,6 +114,20 @@ def test_words_are_linked_by_attention() -> None:
     assert link_words("red house", attended, PROCESSOR) == [(1, 0), (0, 1)]
     assert link_words("red house", Translation("Haus rot"), PROCESSOR) == [(0, 0), (1, 1)]
     assert link_words("red house", Translation(""), PROCESSOR) == []
+
+
+def test_the_punctuation_at_the_end_is_that_at_the_end_of_the_source() -> None:
+    weights = torch.zeros(3, 1, 3)
+    weights[:2, 0, 0] = 1  # that of EOS is ignored
+    attended = Translation("hier.", ["▁hier", "."], ["▁here", "."], alignment=weights)
+    assert link_words("here.", attended, PROCESSOR) == [(0, 0), (1, 1)]
+    assert read_html("<b>here</b>.").render([attended], PROCESSOR) == "<b>hier</b>."
+    assert read_html("<b>here.</b>").render([attended], PROCESSOR) == "<b>hier.</b>"
+
+
+def test_no_tag_parts_a_word_from_its_punctuation_if_it_follows_a_space() -> None:
+    picture = Element("<img>", first=1, last=1, spaced=True)
+    assert place_tags([picture], [(0, 0)], 2, ["X", ",", "Y"], {1}) == "X, <img> Y"
 
 
 @given(st.lists(st.integers(-1, 1), max_size=12))
