@@ -203,7 +203,7 @@ class Service:
         return direction
 
     async def detect(self, asked: TextRequest, record: Record) -> list[Detection]:
-        """Detect the language of a text."""
+        """Detect the language of a text; between languages that share a joint vocabulary it is a guess."""
         return await asyncio.to_thread(self.directions.detect, asked.q)
 
     async def explore(self, asked: ExploreRequest, record: Record) -> dict[str, Any]:
