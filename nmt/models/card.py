@@ -1,6 +1,6 @@
 """The model card: a README in each model directory, after Mitchell et al. (2019)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from nmt.config import Config
@@ -36,30 +36,31 @@ def make_card(config: Config, metadata: Mapping[str, Any]) -> str:
 
 def _table(config: Config, metadata: Mapping[str, Any]) -> Iterator[str]:
     yield from ("| | |", "|---|---|")
-    rows = describe_model(config, metadata, config.data.source)
+    rows = describe_model(config, metadata)
     yield from (f"| {name} | {_inline(value)} |" for name, value in rows.items())
 
 
-def describe_model(config: Config, metadata: Mapping[str, Any], sources: Sequence[str]) -> dict[str, str]:
+def describe_model(config: Config, metadata: Mapping[str, Any], call: Callable[[str], str] = str) -> dict[str, str]:
     """What a model is and how it was trained, in a few words each.
 
     Args:
         config: Its config.
         metadata: Content of `model.json`, whose values may be damaged.
-        sources: What the files of the corpus are called.
+        call: What a file of a corpus is called, by its path or URL.
     """
     model, data, average = config.model, metadata.get("data"), metadata.get("average_of")
     mechanism, equation = describe_mechanism(model)
     text = {"spacy": "words (spaCy)", "whitespace": "words, separated by spaces", "subword": "subwords"}
     number = data.get("pairs") if isinstance(data, dict) else None  # an average has it from a file
     pairs = f"{number:,} pairs of " if isinstance(number, int) else ""
+    corpus = ", ".join(map(call, config.data.training_files)) or "unknown"
     rows = {
         "attention": f"{mechanism}. {equation}" if equation else mechanism,
         "encoder": model.encoder.summary,
         "decoder": model.decoder.summary,
         "weights": count(metadata.get("parameters")),
         "text": f"{text[config.text.tokenizer]}, {'lower case' if config.text.lowercase else 'cased'}",
-        "trained on": f"{pairs}{', '.join(sources) or 'unknown'}",
+        "trained on": f"{pairs}{corpus}",
         "licence of the data": config.data.licence or "not stated",
     }
     if "epoch" in metadata:

@@ -50,6 +50,13 @@ def test_the_settings_are_described() -> None:
     assert "It reads and writes lower case." in card
 
 
+@pytest.mark.parametrize(("given", "named"), [(1, 1), (2, 2), (3, 3), (4, 2), (6, 2)])
+def test_only_files_of_the_training_split_are_named(given: int, named: int) -> None:
+    files = ["train.en", "train.de", "valid.en", "valid.de", "test.en", "test.de"][:given]
+    card = make_card(Config.model_validate({"data": {"source": files}}), {**METADATA, "data": {"pairs": 3000}})
+    assert f"| trained on | 3,000 pairs of {', '.join(files[:named])} |" in card
+
+
 def test_text_of_a_config_is_no_markup() -> None:
     settings = {"data": {"source": ["<b>x</b>.tsv"], "licence": "a | b\n# [c](d) \x1b[31m"}}
     card = make_card(Config.model_validate(settings), METADATA)
