@@ -305,7 +305,7 @@ class DataSection(Section):
     first_lines: Count | None = key(None, unit="lines")
     """How much of the corpus, or of its training files, to read; null reads all."""
     licence: Annotated[str, Field(max_length=1000)] | None = None
-    """Licence and origin of the corpus, for the cards of models trained on it."""
+    """Licence and origin of the corpus in source, for the cards of models trained on it."""
     max_malformed: Share = key(0.01, unit="share")
     """Maximum share of malformed lines to skip: too few columns, not UTF-8, over 1 MB."""
     drop_overlap: Flag = False

@@ -103,7 +103,8 @@ def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation) -> list[str
 
 def _tabulate_models(models: Mapping[str, SavedModel]) -> Table:
     columns = [_describe_model(saved) for saved in models.values()]
-    rows = [[label, *(column.get(label, "–") for column in columns)] for label in columns[0]]
+    labels = dict.fromkeys(label for column in columns for label in column)
+    rows = [[label, *(column.get(label, "–") for column in columns)] for label in labels]
     return Table(["", *models], rows, "l" * (1 + len(models)))
 
 

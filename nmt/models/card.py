@@ -53,16 +53,25 @@ def describe_model(config: Config, metadata: Mapping[str, Any], call: Callable[[
     text = {"spacy": "words (spaCy)", "whitespace": "words, separated by spaces", "subword": "subwords"}
     number = data.get("pairs") if isinstance(data, dict) else None  # an average has it from a file
     pairs = f"{number:,} pairs of " if isinstance(number, int) else ""
-    corpus = ", ".join(map(call, config.data.training_files)) or "unknown"
+    corpus, licence = ", ".join(map(call, config.data.training_files)) or "unknown", config.data.licence or "not stated"
+    further = []
+    for label, extra in config.data.extra.items():
+        tag = f", tag {extra.tag}" if extra.tag else ""
+        further.append(f"{label}: {', '.join(map(call, extra.source))} (weight {extra.weight:g}{tag})")
+    others = [*config.data.extra, *(["the data of the parent"] if config.parent.run else [])]
+    if others and config.data.licence:
+        licence += f" (for {corpus} alone, not for {' or '.join(others)})"
     rows = {
         "attention": f"{mechanism}. {equation}" if equation else mechanism,
         "encoder": model.encoder.summary,
         "decoder": model.decoder.summary,
         "weights": count(metadata.get("parameters")),
         "text": f"{text[config.text.tokenizer]}, {'lower case' if config.text.lowercase else 'cased'}",
-        "trained on": f"{pairs}{corpus}",
-        "licence of the data": config.data.licence or "not stated",
+        "trained on": "; ".join([f"{pairs}{corpus}", *further]),
+        "licence of the data": licence,
     }
+    if config.parent.run:
+        rows["parent"] = f"training began with the weights of {config.parent.run}"
     if "epoch" in metadata:
         update, epoch = count(metadata.get("update")), count(metadata["epoch"])
         rows["training"] = f"update {update}, epoch {epoch}, seed {config.train.seed}"

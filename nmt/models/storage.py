@@ -97,7 +97,12 @@ def _without_paths(config: Config) -> Config:
         local = PurePath(path)
         return local.name if local.is_absolute() or ".." in local.parts or path.startswith("~") else path
 
-    data = {"source": tuple(cut(source) for source in config.data.source), "directory": cut(config.data.directory)}
+    files = {name: tuple(map(cut, getattr(config.data, name))) for name in ("source", "test")}
+    extra = {
+        name: corpus.model_copy(update={"source": tuple(map(cut, corpus.source))})
+        for name, corpus in config.data.extra.items()
+    }
+    data = {**files, "extra": extra, "directory": cut(config.data.directory)}
     sections = {
         "data": config.data.model_copy(update=data),
         "parent": config.parent.model_copy(update={"run": cut(config.parent.run)}),

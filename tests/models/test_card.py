@@ -9,9 +9,10 @@ from conftest import Cli, Project
 
 import nmt
 from nmt.config import Config, load_config, read_config
+from nmt.config.sections import ExtraSection
 from nmt.corpus.licence import with_sources
 from nmt.models.card import make_card
-from nmt.models.storage import load_model
+from nmt.models.storage import load_model, save_model
 
 PAIRS = "a b\tB A\nc d e\tE D C\nb a\tA B\n" * 3
 METADATA = {"nmt_version": "1.2", "torch_version": "2.0", "parameters": 1234567}
@@ -55,6 +56,30 @@ def test_only_files_of_the_training_split_are_named(given: int, named: int) -> N
     files = ["train.en", "train.de", "valid.en", "valid.de", "test.en", "test.de"][:given]
     card = make_card(Config.model_validate({"data": {"source": files}}), {**METADATA, "data": {"pairs": 3000}})
     assert f"| trained on | 3,000 pairs of {', '.join(files[:named])} |" in card
+
+
+def test_further_corpora_and_the_parent_are_named_and_the_licence_is_not_said_to_be_theirs() -> None:
+    extra = {"web": {"source": "web.tsv", "weight": 0.5, "tag": "<web>"}, "own": {"source": ["own.en", "own.de"]}}
+    data = {"source": "corpus.tsv", "licence": "CC0", "extra": extra}
+    card = make_card(Config.model_validate({"data": data, "parent": {"run": "runs/base"}}), METADATA)
+    corpora = r"corpus.tsv; web: web.tsv (weight 0.5, tag \<web\>); own: own.en, own.de (weight 1)"
+    assert f"| trained on | {corpora} |" in card
+    assert "| licence of the data | CC0 (for corpus.tsv alone, not for web or own or the data of the parent) |" in card
+    assert "| parent | training began with the weights of runs/base |" in card
+    alone = make_card(Config.model_validate({"data": {**data, "extra": {}}}), METADATA)
+    assert "| licence of the data | CC0 |" in alone
+    assert "| parent |" not in alone
+
+
+def test_no_path_of_a_further_corpus_is_kept(random_project: Project, tmp_path: Path) -> None:
+    saved = load_model(random_project.run / "best")
+    files = {"test": (f"{tmp_path}/test.tsv",), "extra": {"web": ExtraSection(source=(f"{tmp_path}/web.tsv",))}}
+    config = saved.config.model_copy(update={"data": saved.config.data.model_copy(update=files)})
+    save_model(tmp_path / "model", config, saved.model, saved.text, saved.metadata)
+    for name in ("README.md", "config.yaml"):
+        text = (tmp_path / "model" / name).read_text(encoding="utf-8")
+        assert "web.tsv" in text
+        assert str(tmp_path) not in text
 
 
 def test_text_of_a_config_is_no_markup() -> None:
