@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.system import options
-from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors
+from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors, list_names
 from nmt.system.files import AnyPath, AnyPaths, as_paths
 from nmt.system.options import Argument, Option
 from nmt.system.replacement import locked
@@ -30,7 +30,7 @@ def average(
     overwrite: options.Overwrite = False,
     allowed_classes: options.AllowedClasses = (),
 ) -> Path:
-    """Average the weights of models, such as a run's last ones.
+    """Average the weights of models that began with the same ones, such as a run's last models.
 
     Example: nmt average runs/tatoeba --last 5 --output runs/tatoeba-average
 
@@ -62,11 +62,15 @@ def average(
         check_directory(folder, MODEL, overwrite=overwrite, needed=needed)
         first = load_model(directories[0], allowed_classes=allowed_classes)
         sums = {name: part.double() for name, part in first.model.state_dict().items()}
+        strangers = []
         for directory in directories[1:]:
             other = load_model(directory, allowed_classes=allowed_classes)
             if other.config.model != first.config.model or text_of(other) != text_of(first):
                 what = f"has a different model section or vocabulary than {first.path}"
                 raise CheckpointError(f"{other.path}: {what}; only models with the same ones can be averaged")
+            (seed, parent), its = ((each.config.train.seed, each.config.parent.run) for each in (first, other))
+            if its[0] != seed and (parent is None or its[1] != parent):
+                strangers.append(str(other.path))
             for name, part in other.model.state_dict().items():
                 sums[name] += part
         first.model.load_state_dict({name: part / len(directories) for name, part in sums.items()})
@@ -74,6 +78,9 @@ def average(
         if isinstance(first.metadata.get("data"), dict):
             metadata["data"] = _data_of(first, folder)
         save_model(folder, first.config, first.model, first.text, metadata)
+    if strangers:
+        why = f"began with other weights than {first.path} (another seed, no common parent)"
+        log.warning(f"{list_names(strangers)}: {why}: such an average is usually useless; let them translate together")
     log.info(f"model directory: {folder}, the average of {len(directories)} models")
     return folder
 

@@ -9,6 +9,8 @@ import torch
 from conftest import Cli, Project, Refusal, errors, tree
 
 import nmt
+from nmt.config import dump_config, read_config
+from nmt.config.sections import ParentSection
 from nmt.models.storage import load_model
 from nmt.system.errors import ConfigError
 
@@ -44,6 +46,28 @@ def test_the_average_has_the_mean_of_the_weights(here: Project, models: list[Pat
     assert cli("evaluate", "--model", "mean").code == 0
     assert cli("average", *models, "--output", "deep/down/mean").code == 0
     assert cli("evaluate", "--model", "deep/down/mean").code == 0
+
+
+@pytest.mark.parametrize(
+    ("begun", "strangers"),
+    [
+        ([(1, None), (1, None), (1, None)], ""),
+        ([(1, None), (2, None), (3, None)], "second, third"),
+        ([(1, None), (1, "base"), (2, "base")], "third"),
+        ([(1, "base"), (2, "base"), (2, "other")], "third"),
+    ],
+)
+def test_models_that_began_with_other_weights_are_named(
+    models: list[Path], begun: list[tuple[int, str | None]], strangers: str, cli: Cli
+) -> None:
+    for path, (seed, run) in zip(models, begun, strict=True):
+        config = read_config(path / "config.yaml")
+        changed = {"train": config.train.model_copy(update={"seed": seed}), "parent": ParentSection(run=run)}
+        (path / "config.yaml").write_text(dump_config(config.model_copy(update=changed)), encoding="utf-8")
+    found = cli("average", *models, "--output", "mean")
+    assert found.code == 0
+    said = f"{strangers}: began with other weights than runs/reversal/best (another seed, no common parent): "
+    assert [line.startswith(said) for line in found.err.splitlines() if "began" in line] == [True] * bool(strangers)
 
 
 @pytest.mark.parametrize("last", [-1, 0, 1])
