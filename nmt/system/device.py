@@ -3,12 +3,14 @@
 import platform
 import re
 import time
+from importlib.metadata import version
 from typing import Any
 
 import torch
 from torch.torch_version import TorchVersion
 
 from nmt.system.errors import ConfigError
+from nmt.system.version import __version__
 
 
 def resolve_device(name: str) -> torch.device:
@@ -96,9 +98,11 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
 def describe_environment(device: torch.device) -> dict[str, Any]:
     """Versions and hardware, for the run directory."""
     return {
+        "nmt": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "torch": torch.__version__,
+        **{package: version(package) for package in ("sacrebleu", "sentencepiece")},
         "device": str(device),
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         "threads": torch.get_num_threads(),

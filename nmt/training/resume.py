@@ -117,7 +117,7 @@ def describe_changes(
     lines = [f"changed since the checkpoint: {', '.join(changed)}"] if changed else []
     if influential:
         lines.append("from here on, the run differs from an unchanged one")
-    both = {key: (origin.environment.get(key), here) for key, here in environment.items()}
+    both = {key: (there, environment[key]) for key, there in origin.environment.items() if key in environment}
     moved = [
         f"{key} ({shorten(repr(there))} there, {here!r} here)" for key, (there, here) in both.items() if there != here
     ]

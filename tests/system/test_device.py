@@ -1,11 +1,13 @@
 import itertools
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import nmt
 from nmt.config import Config
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.layers.kernels.cells import cpu_has_bfloat16_lstm
@@ -125,6 +127,8 @@ def test_autocast_is_bfloat16_or_nothing() -> None:
 def test_the_environment_is_described() -> None:
     metadata = describe_environment(torch.device("cpu"))
     assert metadata["torch"] == torch.__version__
+    assert metadata["nmt"] == nmt.__version__
+    assert (metadata["sacrebleu"], metadata["sentencepiece"]) == (version("sacrebleu"), version("sentencepiece"))
     assert metadata["device"] == "cpu"
     assert metadata["threads"] == torch.get_num_threads()
 
