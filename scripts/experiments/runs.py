@@ -66,10 +66,9 @@ def chosen_cells(experiment: Experiment, arguments: argparse.Namespace) -> list[
             raise ConfigError(f"--cell {name}: {experiment.name} has no such cell; it has {', '.join(names)}")
     cells = [cell for cell in experiment.cells if not arguments.cell or cell.name in arguments.cell]
     seeds = sorted({cell.seed for cell in cells})
-    for seed in arguments.seed or []:
-        if seed not in seeds:
-            known = ", ".join(map(str, seeds))
-            raise ConfigError(f"--seed {seed}: not planned for these cells; their seeds are {known}")
+    for seed in set(arguments.seed or []).difference(seeds):
+        known = ", ".join(map(str, seeds))
+        raise ConfigError(f"--seed {seed}: not planned for these cells; their seeds are {known}")
     return [cell for cell in cells if not arguments.seed or cell.seed in arguments.seed]
 
 
@@ -87,12 +86,15 @@ def test_experiment(arguments: argparse.Namespace) -> None:
 
 
 def run_experiment(arguments: argparse.Namespace) -> None:
-    """Train what has no result yet, one cell after the other; stops at the first failure."""
+    """Train what has no result yet, one cell after the other, and say which named cell has one; stops at a failure."""
     experiment = read_experiment(arguments.experiment)
     for cell in chosen_cells(experiment, arguments):
-        if not path_of(experiment.name, cell.key).exists():
+        path = path_of(experiment.name, cell.key)
+        if not path.exists():
             result = train_cell(experiment, cell, arguments)
             print(f"{write_result(result, cell.key)}: valid BLEU {result.bleu('valid'):.2f}, {result.minutes:.1f} min")
+        elif arguments.cell:
+            print(f"{path}: has the result already; to repeat the cell, move this file away and give another --output")
 
 
 def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace) -> Result:
@@ -134,9 +136,8 @@ def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace
 
 def with_parent(cell: Cell, output: Path) -> Cell:
     """Add the settings that start a training from another cell's model; they hold the path of this machine."""
-    if not cell.parent:
-        return cell
-    return cell.model_copy(update={"settings": (*cell.settings, f"parent={output / cell.parent}")})
+    parent = (f"parent={output / cell.parent}",) if cell.parent else ()
+    return cell.model_copy(update={"settings": cell.settings + parent})
 
 
 def score_ensemble(experiment: Experiment, cell: Cell, folder: Path, arguments: argparse.Namespace) -> Result:
@@ -195,8 +196,7 @@ def prepare_data(experiment: Experiment, cell: Cell, folder: Path, arguments: ar
     """The data directory of a cell, which it shares with all cells with equal text and data settings and sources."""
     corpora = arguments.corpora or Path(os.environ.get(CORPORA, "../shared/data"))
     sources = [corpora / name for name in experiment.source]
-    config = load_config(experiment.config, list(cell.settings))
-    settings = config.model_dump_json(include={"data", "text"})
+    settings = load_config(experiment.config, list(cell.settings)).model_dump_json(include={"data", "text"})
     parts = [settings, *(str(source.resolve()) for source in sources), *(f"teacher {key}" for key in cell.teachers)]
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     data = folder / f"data-{digest[:8]}"

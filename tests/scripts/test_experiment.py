@@ -129,6 +129,20 @@ def test_bad_arguments_get_one_line(
     assert said.endswith(expected.replace("FILE", str(path)) + "\n" * (raised.value.code == 2))
 
 
+def test_a_named_cell_that_has_a_result_is_not_passed_over_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ledger, "LEDGER", tmp_path)
+    result = write_result(RESULT, "plain-1")
+    path = tmp_path / "trial.toml"
+    path.write_text("config = 'sample'\n[[cells]]\nname = 'plain'\n")
+    advice = "to repeat the cell, move this file away and give another --output"
+    for named, expected in ((["--cell", "plain"], f"{result}: has the result already; {advice}\n"), ([], "")):
+        monkeypatch.setattr(sys, "argv", ["experiment.py", "run", str(path), *named])
+        experiment.main()
+        assert capsys.readouterr().out == expected
+
+
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.stem for path in EXPERIMENTS])
 def test_the_ledger_has_results_of_the_experiments_as_they_are(path: Path) -> None:
     experiment = read_experiment(path)
