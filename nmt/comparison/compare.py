@@ -77,7 +77,7 @@ def compare(
     Example: nmt compare --config tatoeba_small --vary model.attention.score=additive,dot,general --budget-minutes 5
 
     Args:
-        comparison: Comparison file, or the name of a shipped one; or several configs, as with `config`.
+        comparison: Comparison file, or the name of a shipped one; or several configs, or one to vary, as with `config`.
         config: Config to train; repeat it to compare several.
         variants: By name, values in place of the config's: `{"Luong": {"model.decoder.order": "luong"}}`.
         vary: Values to compare, in all combinations: `{"model.attention.score": ["dot", "general"]}`, or
@@ -99,7 +99,7 @@ def compare(
     from nmt.comparison.plan import make_trials
     from nmt.comparison.runner import run_trials
     from nmt.comparison.trial import check_trial_data, has_trial, write_trial
-    from nmt.config import as_values, parse_varied, read_comparison
+    from nmt.config import as_values, names_config, parse_varied, read_comparison
     from nmt.corpus.dataset import check_is_data
     from nmt.system.replacement import locked
 
@@ -108,7 +108,8 @@ def compare(
     if jobs is not None and jobs < 1:
         raise ConfigError(f"--jobs {jobs}: must be at least 1")
     given = as_names(comparison)
-    file = given[0] if len(given) == 1 else None
+    to_compare = vary or variants or seeds or config  # what makes a comparison of one config
+    file = given[0] if len(given) == 1 and not (to_compare and names_config(given[0])) else None
     values = {
         "config": [*(given if file is None else ()), *as_names(config)],
         "settings": as_values(overrides),

@@ -14,6 +14,7 @@ from nmt.config.amount_of_text import resolve_auto as resolve_auto
 from nmt.config.amount_of_text import value_at as value_at
 from nmt.config.attention_scores import names_class as names_class
 from nmt.config.comparison import ComparisonSection as ComparisonSection
+from nmt.config.comparison import names_config as names_config
 from nmt.config.comparison import parse_varied as parse_varied
 from nmt.config.comparison import read_comparison as read_comparison
 from nmt.config.reading import Overrides as Overrides

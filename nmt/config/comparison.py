@@ -1,6 +1,7 @@
 """Comparison files: what `nmt compare` trains."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
@@ -56,10 +57,9 @@ def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> Compariso
     """
     if name is None and not arguments.get("config"):
         raise ConfigError("give a comparison file, the name of a shipped one, or configs with --config")
-    folders = [folder for folder in (FOLDER, "configs") if shipped(f"{folder}/{name}.yaml").is_file()] or [FOLDER]
-    path = None if name is None else find_config(name, folders[0], "comparison")
+    path = None if name is None else _find(name)
     values = {} if path is None else read_yaml(path).plain()
-    if values.keys() & {"extends", *Config.model_fields} and not values.keys() & ComparisonSection.model_fields:
+    if _is_config(values):
         vary = "" if arguments.get("vary") else " --vary SECTION.KEY=VALUE,VALUE"
         raise ConfigError(f"{path} is a config, not a comparison; to compare it, use --config {name}{vary}")
     used = {key: value for key, value in arguments.items() if value is not None and value not in ((), [], {})}
@@ -74,6 +74,21 @@ def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> Compariso
             for key_path, message in find_problems(error, values, ComparisonSection)
         ]
         raise ConfigError(*lines) from None
+
+
+def names_config(name: str) -> bool:
+    """Whether what is given as a comparison file is a config; raises as `read_comparison` does if there is no file."""
+    return _is_config(read_yaml(_find(name)).plain())
+
+
+def _find(name: str) -> Path:
+    folders = [folder for folder in (FOLDER, "configs") if shipped(f"{folder}/{name}.yaml").is_file()] or [FOLDER]
+    return find_config(name, folders[0], "comparison")
+
+
+def _is_config(values: Mapping[str, Any]) -> bool:
+    keys = values.keys()
+    return bool(keys & {"extends", *Config.model_fields} and not keys & ComparisonSection.model_fields)
 
 
 def parse_varied(settings: Sequence[str]) -> dict[str, tuple[Any, ...]]:

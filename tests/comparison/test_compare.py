@@ -297,3 +297,18 @@ def test_cells_share_data_whose_settings_follow_its_size(
     for cell in Path("out/cells").iterdir():
         config = read_config(cell / "config.yaml")
         assert (config.text.subword.vocabulary_size, config.model.dropout) == (pieces, 0.5)
+
+
+@pytest.mark.parametrize("asked", [("--vary", "model.attention.score=general,none"), ("--seeds", "1,2")])
+def test_one_config_to_vary_is_as_with_config(
+    asked: tuple[str, str], random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = (*asked, "--data", random_project.data, "--launcher", "false {command}")  # to train takes long
+    found = []
+    for given in ((random_project.config,), ("--config", random_project.config)):
+        assert "its process ended without a result" in cli("compare", *given, *options).err
+        found.append({path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*.json")})
+        shutil.rmtree("runs")
+    assert found[0] == found[1]
+    assert len([path for path in found[0] if "cells" in path.parts]) >= 2
