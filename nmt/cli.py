@@ -306,7 +306,7 @@ def _evaluate(evaluate: partial[nmt.ModelEvaluation]) -> None:
     _show(
         "\n".join(lines),
         *((tabulate_lengths(evaluation.attention_by_length), SHARP) if heads else ()),
-        *([evaluation.comparison_table] if evaluation.comparisons else []),
+        *((table.caption, table) if (table := evaluation.comparison_table).rows else ()),
         *([list(evaluation.breakdown.sections())] if evaluation.breakdown else []),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -264,6 +265,14 @@ def compare_systems(
             for (name, _), one in zip(systems, results, strict=True)
         ]
     return compared
+
+
+def describe_test(signature: str) -> str:
+    """In words, the paired test of a comparison with this signature, and how many trials it has."""
+    counts = dict(re.findall(r"\b(ar|bs):(\d+)", signature))  # beside ar, the bootstrap is for intervals alone
+    if "ar" in counts:
+        return f"approximate randomization, {int(counts['ar']):,} trials"
+    return f"a paired bootstrap of {int(counts['bs']):,} test sets"
 
 
 def _p_value(result: Any, baseline: Any) -> float | None:

@@ -22,6 +22,7 @@ from nmt.evaluation.metrics import (
     PairedTestName,
     ScoringRules,
     compare_systems,
+    describe_test,
     name_direction,
     reference_streams,
     score_corpus,
@@ -126,14 +127,16 @@ class ModelEvaluation:
     def comparison_table(self) -> Table:
         """Each system's scores with 95% intervals, and p of its difference from the model."""
         header, rows = ["system"], [[one.name] for one in next(iter(self.comparisons.values()), [])]
+        caption = "significance of differences"
         for key, compared in self.comparisons.items():
+            caption = f"significance of differences: p by {describe_test(compared[0].signature)}"
             header += [self.scores[key].name, "p"]
             for row, one in zip(rows, compared, strict=True):
                 p = "" if one.p_value is None else f"{one.p_value:.4f}"
                 if one.p_value is not None and one.p_value < SIGNIFICANT:
                     p += f", {name_direction(one.score - compared[0].score, key)}"
                 row += [f"{one.score:.2f} ± {one.confidence:.2f}", p]
-        return Table(header, rows, "l" + "r" * (len(header) - 1), "significance of differences", whole="words")
+        return Table(header, rows, "l" + "r" * (len(header) - 1), caption, whole="words")
 
     def as_json(self) -> dict[str, Any]:
         """As plain values, without the translations."""

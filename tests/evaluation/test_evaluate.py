@@ -147,6 +147,11 @@ def test_scores_and_significance_are_those_of_sacrebleu(here: Project, cli: Cli,
     others = ["--against", "other.txt", "--against", here.run]
     found, outcome = evaluated(cli, "--no-short-inputs", *others, "--test", test)
     tests = re.findall(r"\t(\d\.\d{4})(?:, (better|worse))?", outcome.out)
+    name = {
+        "bootstrap": "a paired bootstrap of 1,000 test sets",
+        "randomization": "approximate randomization, 10,000 trials",
+    }
+    assert f"\nsignificance of differences: p by {name[test]}\nsystem\t" in outcome.out
     assert {word for p, word in tests if float(p) < 0.05} == {"worse"}
     assert {word for p, word in tests if float(p) >= 0.05} == {""}
     tabs = Path("references.txt").read_text(encoding="utf-8").splitlines()[0].count("\t")
