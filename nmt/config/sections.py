@@ -234,7 +234,7 @@ class CleaningSection(Section):
 
 
 class SplitSection(Section):
-    """Leak-free splits; ignored if the corpus has ready-made splits."""
+    """Leak-free splits; of ready-made ones, train_size takes the first training pairs; other sizes are ignored."""
 
     train_size: Count | None = key(None, unit="pairs")
     """Size of the training split; null takes all that is left."""
@@ -286,9 +286,10 @@ class DataSection(Section):
     """Where the sentences come from."""
 
     source: Files = ()
-    """Paths or URLs: one tab-separated, CSV or TMX file; two, four or six parallel files (source and target of train,
-    valid, test), where corpus is corpus.en and corpus.de; or the three files of a Tatoeba export (source sentences,
-    target sentences, links)."""
+    """Paths, relative to the current folder (unlike `extends`, which is relative to its file), or URLs: one
+    tab-separated, CSV or TMX file; two, four or six parallel files (source and target of train, valid, test), where
+    corpus is corpus.en and corpus.de; or the three files of a Tatoeba export (source sentences, target sentences,
+    links)."""
     extra: dict[str, ExtraSection] = {}
     """Further corpora for training alone, by names of your own: {web: {source: FILE, weight: 0.5, tag: <web>}}. A pair
     is `weight` times in an epoch, and `tag`, if there is one, is the first token of its source."""
