@@ -50,7 +50,7 @@ class ComparisonResult:
         """The tables."""
         from nmt.comparison.summary import comparison_sections
 
-        return comparison_sections(self.rows) if self.rows else []
+        return comparison_sections(self.rows, list(self.failed)) if self.rows else []
 
 
 @as_nmt_errors()
@@ -218,10 +218,11 @@ def _write_tables(trials: Mapping[Path, Trial], output: Path) -> list[Row]:
     finished = {folder: read_record(folder / RESULT) for folder in trials if (folder / RESULT).exists()}
     rows = make_rows({folder: {**result, "name": trials[folder].name} for folder, result in finished.items()})
     if rows:
+        missing = [trial.title for folder, trial in trials.items() if folder not in finished]
         draw_pictures(rows, output)
         write_json(output / TABLE_JSON, [row.as_json(rows[0]) for row in rows])
         write_text(output / TABLE_CSV, as_csv(rows))
-        write_text(output / TABLE_LATEX, as_latex(rows))
-        write_text(output / TABLE_MARKDOWN, format_markdown("Comparison", comparison_sections(rows), output))
+        write_text(output / TABLE_LATEX, as_latex(rows, missing))
+        write_text(output / TABLE_MARKDOWN, format_markdown("Comparison", comparison_sections(rows, missing), output))
         log.info(f"tables: {output / TABLE_MARKDOWN}, {TABLE_CSV}, {TABLE_JSON}, {TABLE_LATEX}")
     return rows

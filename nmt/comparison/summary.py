@@ -8,6 +8,7 @@ from nmt.comparison.results import Result, Row, dig
 from nmt.evaluation.attention_statistics import LABELS
 from nmt.evaluation.breakdown import FEWEST
 from nmt.evaluation.metrics import SIGNIFICANT, name_direction
+from nmt.evaluation.model_evaluation import MAX_TESTED
 from nmt.system.tables import ReportSection, Table
 
 SCORES, CURVES, LENGTHS = "bleu.png", "curves.png", "lengths.png"
@@ -27,10 +28,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 """Columns of the CSV file, besides name, seed, p-value and attention."""
 
 
-def comparison_sections(rows: Sequence[Row]) -> list[ReportSection]:
-    """The tables of `table.md`: scores, cost, attention, and by source length."""
+def comparison_sections(rows: Sequence[Row], missing: Sequence[str] = ()) -> list[ReportSection]:
+    """The tables of `table.md`: scores, cost, attention, and by source length; which trials have no result."""
     return [
-        ReportSection("Scores", [_note(rows), PERPLEXITIES, score_table(rows)], SCORES),
+        ReportSection("Scores", [_note(rows, missing), PERPLEXITIES, score_table(rows)], SCORES),
         ReportSection("Cost", [COST, _cost_table(rows)], CURVES),
         ReportSection("Attention", [ATTENDING, _attention_table(rows)]),
         ReportSection("By source length", list(_length_tables(rows)), LENGTHS),
@@ -49,19 +50,18 @@ ATTENDING = (
 )
 
 
-def _note(rows: Sequence[Row]) -> str:
-    first = rows[0].results[0]
+def _note(rows: Sequence[Row], missing: Sequence[str]) -> str:
+    baseline, first = rows[0].name, rows[0].results[0]
     of_config = f" of {first['config']}" if "config" in first else ""
     seeds = ", ".join(map(str, sorted({result["seed"] for row in rows for result in row.results})))
     bleu, chrf = (" or ".join(_signatures(rows, metric)) for metric in ("bleu", "chrf"))
     return (
         f"{first['sentences']:,} sentences of {first['split']}{of_config}, beam {first['beam_size']}, seeds {seeds}. "
-        f"BLEU is {bleu}. chrF is {chrf}. Scores are means over seeds, and ± is half of the 95% interval of a "
-        f"bootstrap over sentences. The difference, for each seed, is that in BLEU from {rows[0].name} with the same "
-        "seed, better above 0, and p the probability of one this large, in either direction, if both were equally "
-        f"good, by a paired bootstrap; it is marked (better, worse, bold) where p is below {SIGNIFICANT}, and it is "
-        f"{MISSING} where test set or scoring differ, or {rows[0].name} has no result for the seed. Neither says what "
-        "another seed would change: that is in the deviation (SD) over seeds."
+        f"BLEU is {bleu}. chrF is {chrf}. Scores are means over seeds, ± half of the 95% interval of a bootstrap over "
+        f"sentences. Differences in BLEU are from {baseline} with the same seed, with two-sided p by a paired "
+        f"bootstrap, marked (better, worse, bold) below {SIGNIFICANT}; {MISSING} is {baseline} itself, another test "
+        f"set or scoring, a seed without {baseline}, or over {MAX_TESTED:,} sentences. What another seed changes is in "
+        "the deviation (SD)." + (f" Without a result: {'; '.join(missing)}." if missing else "")
     )
 
 
@@ -193,8 +193,13 @@ ESCAPES = str.maketrans(_ESCAPES | {"<": r"\textless{}", ">": r"\textgreater{}",
 """Characters that mean something in LaTeX, and how they are written."""
 
 
-def as_latex(rows: Sequence[Row]) -> str:
-    """The scores as a table for papers, with significant differences in bold; it needs the package booktabs."""
+def as_latex(rows: Sequence[Row], missing: Sequence[str] = ()) -> str:
+    """The scores as a table for papers, with significant differences in bold; it needs the package booktabs.
+
+    Args:
+        rows: The configs.
+        missing: What trials without a result are called, for the caption.
+    """
     table = score_table(rows)
     columns = [table.header.index(name) for name in LATEX_COLUMNS]
     lines = [[row[column].translate(ESCAPES) for column in columns] for row in table.rows]
@@ -203,7 +208,7 @@ def as_latex(rows: Sequence[Row]) -> str:
         line[3] = seeds[0] if len(seeds) == 1 else r"\shortstack[r]{" + r"\\".join(seeds) + "}"
     body = [[name, *(cell.replace("-", "$-$") for cell in cells)] for name, *cells in lines]
     titles, *written = [" & ".join(line) + r" \\" for line in ([*LATEX_COLUMNS.values()], *body)]
-    caption = rf"\caption{{{_note(rows).translate(ESCAPES)}}}"
+    caption = rf"\caption{{{_note(rows, missing).translate(ESCAPES)}}}"
     begin = [
         r"\begin{table}",
         r"\centering\small\tabcolsep=4pt",

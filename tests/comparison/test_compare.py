@@ -164,6 +164,9 @@ def test_a_launcher_gets_the_command_of_a_cell(random_project: Project, tmp_path
     assert launched.read_text(encoding="utf-8") == "device-cpu-1 0\ndevice-cuda-99-1 1\n"
     assert "device='cuda:99', seed 1: device cuda:99 is not" in outcome.err.splitlines()[-1]
     assert [row["name"] for row in read_table(tmp_path / "out")] == ["device=cpu"]
+    tables = [(tmp_path / "out" / name).read_text(encoding="utf-8") for name in ("table.tex", "table.md")]
+    for text in (*tables, " ".join(outcome.out.split())):
+        assert "Without a result: device='cuda:99', seed 1." in text
 
 
 @pytest.mark.soak

@@ -172,6 +172,17 @@ def test_the_table_for_papers_has_the_numbers_of_the_json_file() -> None:
     assert rules == [*begin, r"\toprule", r"\midrule", r"\bottomrule", r"\end{tabular}", r"\end{table}"]
 
 
+def test_the_note_says_what_a_dash_is_and_names_what_has_no_result() -> None:
+    dash = "; - is a itself, another test set or scoring, a seed without a, or over 10,000 sentences. "
+    for missing in ([], ["b, seed 2", "c_d, seed 1"]):
+        table, (note, *_) = as_latex(ROWS, missing), comparison_sections(ROWS, missing)[0].blocks
+        assert isinstance(note, str)
+        for text, named in ((note, "b, seed 2; c_d, seed 1"), (table, r"b, seed 2; c\_d, seed 1")):
+            assert dash in text
+            assert (f"(SD). Without a result: {named}." in text) == bool(missing)
+            assert ("Without" in text) == bool(missing)
+
+
 def test_all_signatures_are_in_the_caption() -> None:
     lower = {metric: {**make_result()["scores"][metric], "signature": "lc|x"} for metric in ("bleu", "chrf")}
     both = as_latex([ROWS[0], Row("c", [make_result("c", scores=lower)], [None])])
