@@ -341,11 +341,6 @@ class DataSection(Section):
         languages = self.src_language, self.tgt_language
         return languages[::-1] if self.reverse else languages
 
-    @property
-    def training_files(self) -> tuple[str, ...]:
-        """The files of `source` without those of ready-made validation and test splits."""
-        return self.source[:2] if len(self.source) > 3 else self.source
-
 
 class SubwordSection(Section):
     """Subword segmentation, learnt from the training split alone (SentencePiece)."""

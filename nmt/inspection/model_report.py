@@ -110,8 +110,8 @@ def _tabulate_models(models: Mapping[str, SavedModel]) -> Table:
 
 def _describe_model(saved: SavedModel) -> dict[str, str]:
     run = saved.path.parent
-    described = describe_model(saved.config, saved.metadata, lambda source: Path(source).name)
-    described = {"config": saved.config.name, **described}
+    described = {"config": saved.config.name}
+    described |= describe_model(saved.config, saved.metadata, lambda source: Path(source).name)
     described["precision in training"] = saved.config.train.precision
     seconds, *counts = (read_value(run, name) for name in ("training_seconds", "updates", "tokens"))
     if isinstance(seconds, int | float):

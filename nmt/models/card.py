@@ -53,7 +53,8 @@ def describe_model(config: Config, metadata: Mapping[str, Any], call: Callable[[
     text = {"spacy": "words (spaCy)", "whitespace": "words, separated by spaces", "subword": "subwords"}
     number = data.get("pairs") if isinstance(data, dict) else None  # an average has it from a file
     pairs = f"{number:,} pairs of " if isinstance(number, int) else ""
-    corpus, licence = ", ".join(map(call, config.data.training_files)) or "unknown", config.data.licence or "not stated"
+    files, licence = config.data.source, config.data.licence or "not stated"
+    corpus = ", ".join(map(call, files[:2] if len(files) > 3 else files)) or "unknown"  # without ready-made splits
     further = []
     for label, extra in config.data.extra.items():
         tag = f", tag {extra.tag}" if extra.tag else ""

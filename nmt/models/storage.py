@@ -97,12 +97,10 @@ def _without_paths(config: Config) -> Config:
         local = PurePath(path)
         return local.name if local.is_absolute() or ".." in local.parts or path.startswith("~") else path
 
-    files = {name: tuple(map(cut, getattr(config.data, name))) for name in ("source", "test")}
-    extra = {
-        name: corpus.model_copy(update={"source": tuple(map(cut, corpus.source))})
-        for name, corpus in config.data.extra.items()
-    }
-    data = {**files, "extra": extra, "directory": cut(config.data.directory)}
+    source, test = (tuple(map(cut, files)) for files in (config.data.source, config.data.test))
+    further = {name: {"source": tuple(map(cut, corpus.source))} for name, corpus in config.data.extra.items()}
+    extra = {name: config.data.extra[name].model_copy(update=changed) for name, changed in further.items()}
+    data = {"source": source, "test": test, "extra": extra, "directory": cut(config.data.directory)}
     sections = {
         "data": config.data.model_copy(update=data),
         "parent": config.parent.model_copy(update={"run": cut(config.parent.run)}),
