@@ -30,7 +30,9 @@ def average(
     overwrite: options.Overwrite = False,
     allowed_classes: options.AllowedClasses = (),
 ) -> Path:
-    """Average the weights of models that began with the same ones, such as a run's last models.
+    """Average the weights of models, such as a run's last ones.
+
+    They should have begun with the same weights: models of one run, or of runs with the same parent.
 
     Example: nmt average runs/tatoeba --last 5 --output runs/tatoeba-average
 
