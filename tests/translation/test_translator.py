@@ -143,7 +143,7 @@ def test_without_attention_an_unknown_word_stays_unknown() -> None:
 def test_a_diverged_model_is_reported() -> None:
     model = random_model(bias={UNK_ID: math.nan})
     for options in ({}, {"no_repeat_ngram_size": 2}):
-        with pytest.raises(CheckpointError, match="its training diverged; train it again"):
+        with pytest.raises(CheckpointError, match="its training diverged, or its file is damaged; copy it again, or train it"):
             translator(model, beam_size=5, **options).translate(["a b"])
 
 
