@@ -142,8 +142,9 @@ def test_without_attention_an_unknown_word_stays_unknown() -> None:
 
 def test_a_diverged_model_is_reported() -> None:
     model = random_model(bias={UNK_ID: math.nan})
+    expected = "its training diverged, or its file is damaged; copy it again, or train it"
     for options in ({}, {"no_repeat_ngram_size": 2}):
-        with pytest.raises(CheckpointError, match="its training diverged, or its file is damaged; copy it again, or train it"):
+        with pytest.raises(CheckpointError, match=expected):
             translator(model, beam_size=5, **options).translate(["a b"])
 
 
