@@ -137,6 +137,11 @@ class _Steps:
         data = self.config.data
         return [str(self.folder / f"{name}.{code}") for code in (data.src_language, data.tgt_language)]
 
+    @property
+    def original(self) -> Path:
+        """What is to be translated, once it is collected."""
+        return self.folder / "original.txt"
+
     def check(self) -> Config:
         """The config of the final model; what cannot work is said before anything is written.
 
@@ -147,13 +152,13 @@ class _Steps:
         from nmt.corpus.lines import read_file_lines
         from nmt.models.run_records import find_model
 
-        for text in self.texts:
+        for text in () if self.original.exists() else self.texts:
             next(read_file_lines(text, None), None)
+        wanted = "-".join(self.config.data.languages)
         for teacher in self.teachers:
-            source, target = read_config(find_model(teacher) / CONFIG).data.languages
-            if (source, target) != self.config.data.languages:
-                wanted = "-".join(self.config.data.languages)
-                raise ConfigError(f"--teacher {teacher}: translates {source}-{target}, not {wanted}")
+            languages = "-".join(read_config(find_model(teacher) / CONFIG).data.languages)
+            if languages != wanted:
+                raise ConfigError(f"--teacher {teacher}: translates {languages}, not {wanted}")
         synthetic = {"source": self.files("synthetic"), "weight": self.weight, "tag": self.tag}
         extra = {**self.config.data.model_dump(mode="json")["extra"], "synthetic": synthetic}
         return load_config(self.config, {"data.extra": extra})
@@ -187,7 +192,7 @@ class _Steps:
         """Do what is left to do."""
         from nmt.models.run_records import find_model
 
-        original, files = self.folder / "original.txt", [*map(Path, self.files("synthetic"))]
+        original, files = self.original, [*map(Path, self.files("synthetic"))]
         self.prepare(self.config, "alone")
         if not original.exists():
             self.collect(original)

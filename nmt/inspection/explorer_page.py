@@ -20,7 +20,7 @@ from nmt.system.encoding import as_bytes, as_hundredths
 from nmt.translation.translator import Translator
 
 EXPLORER = FOLDER / "explorer.html"
-FILES = [FOLDER / name for name in ("explorer.css", "drawings.js", "head_maps.js", "explorer.js")]
+FILES = [FOLDER / name for name in ("tables.css", "explorer.css", "drawings.js", "head_maps.js", "explorer.js")]
 ASKING = FOLDER / "asking.js"
 """What the pages of `nmt serve` share."""
 DIGITS = 3

@@ -96,5 +96,5 @@ def render(title: str, lead: Sequence[str], chapters: Sequence[Chapter]) -> Page
     def kind(block: Block) -> str:
         return type(block).__name__
 
-    files = [FOLDER / "report.css"]
+    files = [FOLDER / "tables.css", FOLDER / "report.css"]
     return fill_page(FOLDER / "report.html", title, files, inline=True, lead=lead, chapters=chapters, kind=kind)

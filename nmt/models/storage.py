@@ -98,8 +98,8 @@ def _without_paths(config: Config) -> Config:
         return local.name if local.is_absolute() or ".." in local.parts or path.startswith("~") else path
 
     source, test = (tuple(map(cut, files)) for files in (config.data.source, config.data.test))
-    further = {name: {"source": tuple(map(cut, corpus.source))} for name, corpus in config.data.extra.items()}
-    extra = {name: config.data.extra[name].model_copy(update=changed) for name, changed in further.items()}
+    further = config.data.extra.items()
+    extra = {name: one.model_copy(update={"source": tuple(map(cut, one.source))}) for name, one in further}
     data = {"source": source, "test": test, "extra": extra, "directory": cut(config.data.directory)}
     sections = {
         "data": config.data.model_copy(update=data),

@@ -8,9 +8,9 @@ const at = (id) => document.getElementById(id);
 const showStatus = (text) => { at("status").textContent = text; };
 let names, limit, timer, running, delay = 0, notBefore = 0;
 
-/** Show what follows from the text and the direction, and translate after a pause in typing. */
+/** Show what text and direction lead to, and translate after a pause in typing. */
 function change() {
-  if (!names) return; // it is called again
+  if (!names) return; // too early
   const [source, target] = JSON.parse(at("direction").value), text = at("text").value, length = [...text].length;
   const [line, ...others] = text.split("\n").filter((one) => one.trim());
   clearTimeout(timer);
@@ -21,9 +21,11 @@ function change() {
   }
   at("swap").value = JSON.stringify([target, source]);
   at("swap").hidden = ![...at("direction").options].some(({ value }) => value === at("swap").value);
-  at("example").value = EXAMPLES[source.slice(0, 2)] ?? "";
-  at("example").textContent = `Try “${at("example").value}”`;
-  at("count").hidden = !(at("example").hidden = !!text || !at("example").value);
+  const example = at("example");
+  example.value = EXAMPLES[source.slice(0, 2)] ?? "";
+  example.textContent = `Try “${example.value}”`;
+  example.hidden = Boolean(text) || !example.value;
+  at("count").hidden = !example.hidden;
   at("count").textContent = `${length.toLocaleString("en")} of ${limit.toLocaleString("en")} characters`;
   at("count").className = length > limit ? "over" : "";
   at("inside").textContent = others.length ? "Look inside the first line" : "Look inside";

@@ -15,10 +15,9 @@ from benchmarks.workload import read_lines, write_lines
 
 from experiments.ledger import Score, path_of, read_result, rounded, write_result
 from experiments.plan import Cell, read_experiment
-from experiments.runs import BEAM_SIZE, add_parser, new_result, prepare_data, product_rate
+from experiments.runs import BEAM_SIZE, add_parser, named_cells, new_result, prepare_data, product_rate
 from nmt.corpus.dataset import DataDirectory, open_data, read_examples
 from nmt.evaluation.metrics import ScoringRules, score_corpus
-from nmt.system.errors import ConfigError
 from nmt.text.vocabulary import SPECIAL_TOKENS
 
 VERSION = "3.5.1"
@@ -49,12 +48,10 @@ def train_opennmt(arguments: argparse.Namespace) -> None:
         ConfigError: There is no such cell.
     """
     experiment = read_experiment(arguments.experiment)
-    cells = [cell for cell in experiment.cells if arguments.cell in (None, cell.name)]
-    if not cells:
-        raise ConfigError(f"{arguments.experiment}: no cell {arguments.cell}; give the name of one that it has")
+    data_settings = named_cells(experiment, arguments.cell and [arguments.cell])[0].data_settings
     dropout = "" if arguments.dropout == DROPOUT else f", dropout {arguments.dropout:g}"
     name = f"{f'{arguments.cell}, ' if arguments.cell else ''}OpenNMT-py general, {arguments.minutes} min{dropout}"
-    cell = Cell(name=name, seed=arguments.seed, settings=cells[0].data_settings)
+    cell = Cell(name=name, seed=arguments.seed, settings=data_settings)
     known = path_of(experiment.name, cell.key).exists()
     if known and not arguments.test:
         return

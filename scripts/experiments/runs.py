@@ -60,16 +60,25 @@ def chosen_cells(experiment: Experiment, arguments: argparse.Namespace) -> list[
     Raises:
         ConfigError: There is no cell with one of the names, or none of them has one of the seeds.
     """
-    names = list(dict.fromkeys(cell.name for cell in experiment.cells))
-    for name in arguments.cell or []:
-        if name not in names:
-            raise ConfigError(f"--cell {name}: {experiment.name} has no such cell; it has {', '.join(names)}")
-    cells = [cell for cell in experiment.cells if not arguments.cell or cell.name in arguments.cell]
+    cells = named_cells(experiment, arguments.cell)
     seeds = sorted({cell.seed for cell in cells})
     for seed in set(arguments.seed or []).difference(seeds):
         known = ", ".join(map(str, seeds))
         raise ConfigError(f"--seed {seed}: not planned for these cells; their seeds are {known}")
     return [cell for cell in cells if not arguments.seed or cell.seed in arguments.seed]
+
+
+def named_cells(experiment: Experiment, wanted: Sequence[str] | None) -> list[Cell]:
+    """The cells of some names; all without names.
+
+    Raises:
+        ConfigError: There is no cell with one of the names.
+    """
+    names = list(dict.fromkeys(cell.name for cell in experiment.cells))
+    for name in wanted or []:
+        if name not in names:
+            raise ConfigError(f"--cell {name}: {experiment.name} has no such cell; it has {', '.join(names)}")
+    return [cell for cell in experiment.cells if not wanted or cell.name in wanted]
 
 
 def test_experiment(arguments: argparse.Namespace) -> None:

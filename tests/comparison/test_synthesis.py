@@ -84,7 +84,9 @@ def test_what_is_finished_is_not_repeated_and_other_settings_are_refused(
     output = shutil.copytree(finished, tmp_path / "out")
     before = tree(output)
     again = [*command(random_project, output, "--text", text, "--tag", "<bt>", "--weight", "2")]
+    text.rename(tmp_path / "kept")  # what was collected from it stays
     assert "pairs alone" in cli(*again).out
+    (tmp_path / "kept").rename(text)
     assert {name for name, content in tree(output).items() if content != before[name]} <= {
         "alone.json",
         "complete.json",
