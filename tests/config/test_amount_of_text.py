@@ -12,21 +12,32 @@ from nmt.system.errors import ConfigError
 PIECES, DROPOUT, NORM, BATCH, EPOCHS = choose_by_amount(1)
 
 
+def test_the_rule_passes_through_the_recipe_of_all_of_tatoeba() -> None:
+    config = load_config("tatoeba")
+    keys = [PIECES, DROPOUT, NORM, BATCH]
+    assert {key: choose_by_amount(162_000)[key] for key in keys} == {key: value_at(config, key) for key in keys}
+
+
 @pytest.mark.parametrize(
-    ("name", "pairs", "keys"),
+    ("pairs", "pieces", "dropout", "norm", "batch", "epochs"),
     [
-        ("tatoeba_small", 20_000, [PIECES, DROPOUT, NORM, BATCH, EPOCHS]),
-        ("tatoeba", 162_000, [PIECES, DROPOUT, NORM, BATCH]),
-        ("multi30k", 29_000, [DROPOUT, NORM, BATCH]),
+        (3000, 1500, 0.5, 5.0, 32, 64),
+        (20_000, 8000, 0.5, 5.0, 64, 20),
+        (29_000, 8000, 0.4, None, 64, 20),
     ],
 )
-def test_the_rule_passes_through_the_shipped_recipes(name: str, pairs: int, keys: list[str]) -> None:
-    config = load_config(name)
-    assert {key: choose_by_amount(pairs)[key] for key in keys} == {key: value_at(config, key) for key in keys}
+def test_the_rule_passes_through_what_was_measured(
+    pairs: int, pieces: int, dropout: float, norm: float | None, batch: int, epochs: int
+) -> None:
+    chosen = {PIECES: pieces, DROPOUT: dropout, NORM: norm, BATCH: batch, EPOCHS: epochs}
+    assert choose_by_amount(pairs) == chosen
 
 
-def test_the_rule_passes_through_the_measured_recipe_of_3000_pairs() -> None:
-    assert choose_by_amount(3000) == {PIECES: 1500, DROPOUT: 0.5, NORM: 5.0, BATCH: 32, EPOCHS: 64}
+@pytest.mark.parametrize("name", ["tatoeba_small", "multi30k"])
+def test_small_recipes_are_the_rule_and_their_data(name: str) -> None:
+    config, base = load_config(name), load_config("base")
+    assert automatic_keys(config)[-5:] == [PIECES, DROPOUT, NORM, BATCH, EPOCHS]
+    assert (config.model, config.train) == (base.model, base.train)
 
 
 def test_more_text_never_has_fewer_pieces_smaller_batches_or_more_dropout_and_every_amount_has_allowed_values() -> None:
@@ -44,10 +55,10 @@ def test_more_text_never_has_fewer_pieces_smaller_batches_or_more_dropout_and_ev
 
 
 def test_auto_is_replaced_where_it_stands_and_nowhere_else() -> None:
-    config = load_config("tatoeba_small", ["model.dropout=auto", "train.epochs=auto"])
+    config = load_config("tatoeba", ["model.dropout=auto", "train.epochs=auto"])
     assert automatic_keys(config) == [DROPOUT, EPOCHS]
     resolved = resolve_auto(config, choose_by_amount(3000))
-    assert resolved == load_config("tatoeba_small", ["model.dropout=0.5", "train.epochs=64"])
+    assert resolved == load_config("tatoeba", ["model.dropout=0.5", "train.epochs=64"])
     assert automatic_keys(resolve_auto(config, {DROPOUT: 0.1})) == [EPOCHS]
 
 
