@@ -6,7 +6,8 @@ Usage: python scripts/draw_pictures.py --commit COMMIT [--real RUN] [--transform
 The learning curve and the attention of a sentence are those of README's four commands; the exported page has the model
 of `tatoeba_transformer`; the report and the emergence of alignment are those of `make demo`, whose run has watched a
 few sentences (`train.watch`). Each of these pictures holds the config, commit and scores of its run as PNG text. What
-attention is for comes from the stored comparison of mechanisms. Pages are photographed by a headless Chromium.
+attention is for comes from the stored comparison of mechanisms, BLEU over pairs from the ledger. Pages are
+photographed by a headless Chromium.
 """
 
 import argparse
@@ -18,12 +19,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from experiments.ledger import read_results
 from matplotlib.figure import Figure
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 import nmt
-from nmt.config import Config, differing_keys, dump_config, load_config, parse_config, read_config
+from nmt.config import (
+    Config,
+    automatic_keys,
+    differing_keys,
+    dump_config,
+    load_config,
+    parse_config,
+    read_config,
+    resolve_auto,
+    value_at,
+)
 from nmt.drawing.picture import save_figure
 from nmt.models.run_records import MARKER
 from nmt.system.encoding import from_bytes
@@ -33,7 +45,7 @@ from nmt.training.attention_history import read_attention
 from nmt.translation.alignment import draw_attention
 
 SENTENCE = "Yesterday I saw him at the station."
-BOTTLENECK_PICTURE = "bottleneck.png"
+BOTTLENECK_PICTURE, AMOUNTS_PICTURE = "bottleneck.png", "amounts.png"
 OF_CALL: dict[str, Any] = {"data.source": [], "data.licence": None, "train.precision": "auto", "train.threads": None}
 """Values that the command line or the machine of a run decides, not its recipe."""
 
@@ -44,6 +56,20 @@ BOTTLENECK = {
     "none-1": "no attention: one fixed context",
 }
 """Cells of the picture with their labels."""
+AMOUNTS = {
+    "Multi30k": {
+        1000: ("multi30k_amounts", "1,000 pairs, constant rate", "1,000 pairs"),
+        3000: ("multi30k_amounts", "3,000 pairs, constant rate", "3,000 pairs"),
+        10_000: ("multi30k_amounts", "10,000 pairs, constant rate", "10,000 pairs"),
+        29_000: ("multi30k_amounts", "29,000 pairs, constant rate", "29,000 pairs, constant rate"),
+    },
+    "Tatoeba": {
+        5000: ("tatoeba_amounts", "5,000 pairs, constant rate", "5,000 pairs, constant rate"),
+        20_000: ("tatoeba_small", "fixed norms, dropout 0.5, constant rate", "fixed norms, dropout 0.5, constant rate"),
+        162_000: ("tatoeba", "copies in other forms", ""),
+    },
+}
+"""By corpus and pairs an experiment, its cell, and the cell whose data OpenNMT-py got; "": those of the first."""
 FRAMES = 4
 
 
@@ -92,6 +118,7 @@ def draw_all(real: Path, transformer: Path, demo: Path, output: Path, chromium: 
     for name in ("attention.png", "learning_curve.png"):
         stamp(output / name, metadata)
     draw_bottleneck(output / BOTTLENECK_PICTURE)
+    draw_amounts(output / AMOUNTS_PICTURE)
     watched = read_attention(demo)
     longest = max(range(len(watched["sentences"])), key=lambda number: len(watched["sentences"][number]["src"]))
     draw_emergence(watched, longest, output / "emergence.png")
@@ -134,12 +161,14 @@ def stamp(path: Path, metadata: Mapping[str, str]) -> None:
 def find_stale(folder: Path) -> Iterator[str]:
     """Yield a line for each picture of a run whose config has changed since."""
     for path in sorted(folder.glob("*.png")):
-        if path.name == BOTTLENECK_PICTURE:  # of stored figures
+        if path.name in (BOTTLENECK_PICTURE, AMOUNTS_PICTURE):  # of stored figures
             continue
         try:
             with Image.open(path) as image:
                 stored = without_call(parse_config(image.info["config"], "its config"))
-            changed = differing_keys(stored, without_call(load_config(stored.name)))
+            today = without_call(load_config(stored.name))
+            today = resolve_auto(today, {key: value_at(stored, key) for key in automatic_keys(today)})
+            changed = differing_keys(stored, today)
         except KeyError:
             changed = ["does not say what config it shows"]
         except (ConfigError, OSError) as error:
@@ -178,6 +207,32 @@ def draw_bottleneck(path: Path) -> None:
     axes.grid(alpha=0.3)
     axes.legend(loc="lower left")
     save_figure(figure, path)
+
+
+def draw_amounts(path: Path) -> None:
+    """Draw BLEU on test over the number of training pairs."""
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    axes = figure.subplots()
+    for (corpus, amounts), marker in zip(AMOUNTS.items(), "os", strict=True):
+        ours, theirs = zip(*(scores_of(*cells) for cells in amounts.values()), strict=True)
+        axes.plot([*amounts], ours, f"C0{marker}-", label=f"nmt, {corpus}")
+        axes.plot([*amounts], theirs, f"C1{marker}--", label=f"OpenNMT-py, {corpus}")
+    ticks = sorted({pairs for amounts in AMOUNTS.values() for pairs in amounts})
+    axes.set(xscale="log", xlabel="training pairs", ylabel="BLEU on test", ylim=(0, None))
+    axes.set_xticks(ticks, [f"{pairs:,}" for pairs in ticks], fontsize=8)
+    axes.minorticks_off()
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    save_figure(figure, path)
+
+
+def scores_of(experiment: str, cell: str, data_of: str) -> tuple[float, float]:
+    """BLEU on test: the mean over the seeds of a cell, and that of OpenNMT-py's run with the best BLEU on valid."""
+    tested = [result for result in read_results(experiment) if "test" in result.scores]
+    ours = [result.bleu("test") for result in tested if result.cell == cell]
+    peer = f"{data_of}, OpenNMT-py".removeprefix(", ")
+    theirs = [(result.bleu("valid"), result.bleu("test")) for result in tested if result.cell.startswith(peer)]
+    return sum(ours) / len(ours), max(theirs)[1]
 
 
 def photograph(browser: str, url: str, size: tuple[int, int], path: Path) -> None:
