@@ -70,7 +70,7 @@ class Cell(CellTable):
     @property
     def data_settings(self) -> Texts:
         """The settings that preprocessing depends on."""
-        return tuple(setting for setting in self.settings if setting.startswith(("data.", "text.")))
+        return tuple(setting for setting in self.settings if setting.startswith(("data.", "text.", "parent=")))
 
 
 class Experiment(ExperimentTable):
