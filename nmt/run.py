@@ -12,7 +12,7 @@ from nmt.evaluation.evaluate import evaluate
 from nmt.inspection.report_command import report
 from nmt.models.run_records import RunOutcome
 from nmt.system import options
-from nmt.system.errors import as_nmt_errors
+from nmt.system.errors import DataError, as_nmt_errors
 from nmt.system.files import AnyPath
 from nmt.training.run import train as train_run
 from nmt.translation.loading import load
@@ -90,6 +90,7 @@ def check(
         data: Data directory; None is the one nmt preprocess writes for this config.
         overrides: Values in place of the config's.
         export_format: Say first what keeps such a model from being exported: to ctranslate2, onnx, argos, hub or html.
+            The rest is checked if nothing does and there are data.
 
     Yields:
         Findings, as soon as each is known.
@@ -102,8 +103,17 @@ def check(
             from nmt.config import load_config
             from nmt.exporting.formats import check_export
 
-            yield from check_export(load_config(config, overrides), export_format)
-        settings, directory = find_prepared_data(config, overrides, data)
+            form = check_export(load_config(config, overrides), export_format)
+            yield from form
+            if any(finding.ok is False for finding in form):
+                return
+        try:
+            settings, directory = find_prepared_data(config, overrides, data)
+        except DataError as error:
+            if export_format is None:
+                raise
+            yield Finding("data", None, f"{error}; nothing else is checked without it")
+            return
         from nmt.training.readiness import check_readiness
 
         yield from check_readiness(settings, directory)

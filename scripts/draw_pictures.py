@@ -229,10 +229,12 @@ def draw_amounts(path: Path) -> None:
 def scores_of(experiment: str, cell: str, data_of: str) -> tuple[float, float]:
     """BLEU on test: the mean over the seeds of a cell, and that of OpenNMT-py's run with the best BLEU on valid."""
     tested = [result for result in read_results(experiment) if "test" in result.scores]
-    ours = [result.bleu("test") for result in tested if result.cell == cell]
+    ours = [result.bleu("test") or 0.0 for result in tested if result.cell == cell]
     peer = f"{data_of}, OpenNMT-py".removeprefix(", ")
-    theirs = [(result.bleu("valid"), result.bleu("test")) for result in tested if result.cell.startswith(peer)]
-    return sum(ours) / len(ours), max(theirs)[1]
+    theirs = {
+        result.bleu("valid") or 0.0: result.bleu("test") or 0.0 for result in tested if result.cell.startswith(peer)
+    }
+    return sum(ours) / len(ours), theirs[max(theirs)]
 
 
 def photograph(browser: str, url: str, size: tuple[int, int], path: Path) -> None:

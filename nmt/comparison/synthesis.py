@@ -152,8 +152,6 @@ class _Steps:
         from nmt.corpus.lines import read_file_lines
         from nmt.models.run_records import find_model
 
-        for text in () if self.original.exists() else self.texts:
-            next(read_file_lines(text, None), None)
         wanted = "-".join(self.config.data.languages)
         for teacher in self.teachers:
             languages = "-".join(read_config(find_model(teacher) / CONFIG).data.languages)
@@ -161,7 +159,11 @@ class _Steps:
                 raise ConfigError(f"--teacher {teacher}: translates {languages}, not {wanted}")
         synthetic = {"source": self.files("synthetic"), "weight": self.weight, "tag": self.tag}
         extra = {**self.config.data.model_dump(mode="json")["extra"], "synthetic": synthetic}
-        return load_config(self.config, {"data.extra": extra})
+        complete = load_config(self.config, {"data.extra": extra})
+        for text in () if self.original.exists() else self.texts:
+            if not any(map(bytes.strip, read_file_lines(text, None))):
+                raise DataError(f"{text}: is empty; give a file with sentences, one per line")
+        return complete
 
     def claim(self) -> None:
         """Make the folder that of these steps.
@@ -189,11 +191,13 @@ class _Steps:
             raise DataError(f"{self.folder}: {other}; choose another --output")
 
     def run(self, complete: Config) -> Synthesis:
-        """Do what is left to do."""
+        """Do what is left to do; `auto` stands for the same numbers with synthetic pairs as without."""
+        from nmt.config import automatic_keys, read_config, resolve_auto, value_at
         from nmt.models.run_records import find_model
 
         original, files = self.original, [*map(Path, self.files("synthetic"))]
-        self.prepare(self.config, "alone")
+        stored = read_config(self.prepare(self.config, "alone") / CONFIG)
+        complete = resolve_auto(complete, {key: value_at(stored, key) for key in automatic_keys(complete)})
         if not original.exists():
             self.collect(original)
         alone = self.train(self.config, "alone")

@@ -38,8 +38,8 @@ Blocks = Iterator[str | Table]
 def summarise(report: DataReport) -> Iterator[str]:
     """Summarise a report in a few lines."""
     lines, cleaning = report.lines, report.cleaning
-    malformed = sum(lines.malformed.values())
-    yield f"{printable(report.corpus)}: {lines.read:,} lines" + (f", {malformed:,} malformed" if malformed else "")
+    yield f"{printable(report.corpus)}: {lines.read:,} lines"
+    yield from (f"skipped: {what}: {printable(places)}" for what, places in lines.locate())
     changes = _counts("; dropped", cleaning.dropped) + _counts("; repaired", cleaning.changed)
     yield f"cleaning: {cleaning.read:,} pairs read, {cleaning.kept:,} kept{changes}"
     evaluation = [

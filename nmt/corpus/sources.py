@@ -105,7 +105,7 @@ KINDS = {
     "not_a_number": "without a sentence number",
 }
 """Kinds of malformed lines, in words."""
-ADVICE = {"not_utf8": "convert the file to UTF-8", "too_long": "write one sentence per line"}
+ADVICE = {"not_utf8": "convert it: iconv -f WINDOWS-1252 -t UTF-8", "too_long": "write one sentence per line"}
 
 
 class Source(ABC):

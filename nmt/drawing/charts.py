@@ -104,7 +104,7 @@ def draw_lengths(lengths: Mapping[str, Sequence[Histogram]], path: Path) -> None
         axes.set(title=name, xlabel=f"tokens{cut}", xlim=(-0.5, end + 0.5))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.3)
-        axes.legend()
+        axes.legend(loc="upper right")
     both[0].set_ylabel("share of the sentences")
     both[0].yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
     save_figure(figure, path)

@@ -12,7 +12,7 @@ from nmt.config import Config
 from nmt.exporting import ctranslate2
 from nmt.exporting.formats import Format, Obstacle, describe_text
 from nmt.exporting.onnx_graph import BOOL, FLOAT, INT64, Graph, Port, Value
-from nmt.models.card import CARD
+from nmt.models.card import CARD, read_card
 from nmt.models.storage import SavedModel
 from nmt.system.files import write_json, write_text
 from nmt.system.version import __version__
@@ -51,7 +51,6 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
         **{"from_code": source, "from_name": language_name(source)},
         **{"to_code": target, "to_name": language_name(target)},
     }
-    card = model.path / CARD
     with TemporaryDirectory(dir=path.parent, prefix=f"{path.name}-") as temporary:
         package = Path(temporary, code)
         (package / "model").mkdir(parents=True)
@@ -61,7 +60,7 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
         write_splitter(package / "minisbd" / "rules.onnx")
         write_json(package / "metadata.json", metadata)
         limits = "\n".join(f"- {remark}" for remark in remarks)
-        write_text(package / "README.md", (card.read_text(encoding="utf-8") if card.exists() else "") + f"\n{limits}\n")
+        write_text(package / CARD, f"{read_card(model.path)}\n{limits}\n")
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in sorted(package.rglob("*")):
                 archive.write(file, file.relative_to(temporary))

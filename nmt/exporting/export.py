@@ -18,7 +18,10 @@ log = logging.getLogger(__name__)
 
 MARKER = "export.json"
 """Says what an exported folder contains."""
-DISTIL = "another model can be trained on this one's translations: configs/README.md, One model in place of several"
+DISTIL = (
+    "a config for one: nmt/exporting/README.md, Argos Translate and LibreTranslate; this model's translations can "
+    "teach it: configs/README.md, One model in place of several"
+)
 
 
 def _known(to: str) -> str:

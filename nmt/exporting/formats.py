@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from nmt.config import Config
 from nmt.config.messages import suggest
-from nmt.models.card import CARD
+from nmt.models.card import CARD, read_card
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError
 from nmt.system.files import write_text
@@ -82,14 +82,14 @@ def find_format(name: str) -> Format:
     return form
 
 
-def check_export(config: Config, export_format: str) -> Iterator[Finding]:
+def check_export(config: Config, export_format: str) -> list[Finding]:
     """Say what keeps the model of a config from being exported: a problem for each obstacle, or that there is none.
 
     Raises:
         ConfigError: There is no such format.
     """
     problems = [Finding(key, False, text) for key, text in find_format(export_format).find_obstacles(config)]
-    yield from problems or [Finding(f"export to {export_format}", True, "no setting keeps the model from it")]
+    return problems or [Finding(f"export to {export_format}", True, "no setting keeps the model from it")]
 
 
 def describe_text(model: SavedModel, program: str) -> Iterator[str]:
@@ -128,7 +128,5 @@ def write_usage(model: SavedModel, path: Path, usage: str, program: str) -> Iter
             (path / f"{name}.spm").write_bytes(pieces.read_bytes())
     remarks = list(describe_text(model, program))
     lines = "\n".join(f"- {remark}" for remark in remarks)
-    card = model.path / CARD
-    text = usage.format(config=model.config, remarks=lines)
-    write_text(path / CARD, text + (card.read_text(encoding="utf-8") if card.exists() else ""))
+    write_text(path / CARD, usage.format(config=model.config, remarks=lines) + read_card(model.path))
     yield from remarks

@@ -70,7 +70,7 @@
       text: Object.fromEntries(ends.map((end) => [end, render(model, trace(nodes, end), src)])),
       steps: { top: best.map(({ top }) => top.flatMap(([word, value]) => [word, Math.round(1000 * Math.exp(value))])), agree: [] },
       words: tokens,
-      measures: { length: src.length, "log-probability": best.at(-1).total / best.length },
+      measures: { length: src.filter((token) => token.startsWith("▁")).length, "log-probability": best.at(-1).total / best.length },
     };
     decoded.set(found, weights);
     return found;

@@ -1,6 +1,7 @@
 """The model card: a README in each model directory, after Mitchell et al. (2019)."""
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from nmt.config import Config
@@ -34,6 +35,13 @@ def make_card(config: Config, metadata: Mapping[str, Any]) -> str:
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
+def read_card(directory: Path) -> str:
+    """The card of a model directory without commands of `nmt`, for other programs; empty if it has none."""
+    card = directory / CARD
+    lines = card.read_text(encoding="utf-8").splitlines(keepends=True) if card.exists() else []
+    return "".join(line for line in lines if "THIS_FOLDER" not in line)
+
+
 def _table(config: Config, metadata: Mapping[str, Any]) -> Iterator[str]:
     yield from ("| | |", "|---|---|")
     rows = describe_model(config, metadata)
@@ -54,7 +62,8 @@ def describe_model(config: Config, metadata: Mapping[str, Any], call: Callable[[
     number = data.get("pairs") if isinstance(data, dict) else None  # an average has it from a file
     pairs = f"{number:,} pairs of " if isinstance(number, int) else ""
     files, licence = config.data.source, config.data.licence or "not stated"
-    corpus = ", ".join(map(call, files[:2] if len(files) > 3 else files)) or "unknown"  # without ready-made splits
+    training = 2 if len(files) > 3 else 1 if len(files) == 3 and not Path(files[0]).suffix else len(files)
+    corpus = ", ".join(map(call, files[:training])) or "unknown"  # without ready-made splits
     further = []
     for label, extra in config.data.extra.items():
         tag = f", tag {extra.tag}" if extra.tag else ""
@@ -98,7 +107,8 @@ def _score_lines(metadata: Mapping[str, Any]) -> Iterator[str]:
             signature = f" (`{signatures[name]}`)" if name in signatures else ""
             yield f"- {_NAMES.get(name, name)} {value:.2f}{signature}"
         yield ""
-    yield "Training has not used the test split. `nmt evaluate --model THIS_FOLDER --data DATA` measures it."
+    yield "Training has not used the test split."
+    yield "`nmt evaluate --model THIS_FOLDER --data DATA` measures it."
 
 
 def _limits(config: Config) -> Iterator[str]:

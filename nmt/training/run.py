@@ -128,6 +128,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
         where = f"{workers.size} times {workers.device.type}" if workers.size > 1 else str(workers.device)
         total, before = state.total_updates, state.progress.update
         pairs = f"{len(data.train):,} training pairs {'-'.join(config.data.languages)}"
+        where += f" in {config.train.precision}"
         log.info(f"{directory.parameters:,} parameters, {pairs}, {total:,} updates on {where}, into {output}")
         lines = ProgressLog("update", total, before)
         style = {"bar_format": BAR, "dynamic_ncols": True, "smoothing": 0}

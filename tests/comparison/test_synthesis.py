@@ -139,12 +139,20 @@ def test_teachers_translate_the_training_sources(
     assert "reverse" not in names(tmp_path / "out")
 
 
+def test_auto_does_not_count_synthetic_pairs(random_project: Project, text: Path, tmp_path: Path, cli: Cli) -> None:
+    """Otherwise two recipes would be compared, not two amounts of text."""
+    options = ["--text", text, "--set", "train.batch.size=auto"]
+    outcome = cli(*command(random_project, tmp_path / "out", *options))
+    assert (outcome.code, outcome.err.count("auto: with ")) == (0, 2)  # of the pairs alone, and in reverse
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "text: is empty; give a file with sentences of the target language, one per line"),
         (["--text", "gone.txt"], "gone.txt: cannot be read (No such file or directory); check the path"),
-        (["--text", "empty.txt"], "empty.txt: no sentence that is not in valid or test"),
+        (["--text", "empty.txt"], "empty.txt: is empty; give a file with sentences, one per line"),
+        (["--text", "seen.txt"], "seen.txt: no sentence that is not in valid or test"),
         (["--teacher", "gone"], "gone"),
         (
             ["--teacher", str(GOLDEN_MODEL), "--set", "data.tgt_language=fr"],
@@ -166,6 +174,7 @@ def test_what_cannot_work_is_said_in_one_line_before_anything_is_trained(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty.txt").write_text("\n\n")
+    Path("seen.txt").write_text(read_examples(random_project.data / "valid.jsonl")[0].references[0])
     assert message in refusal(*command(random_project, Path("out"), *arguments))
     assert not Path("out/alone/run").exists()
     assert Path("out").exists() == ("no sentence" in message)  # else nothing is written, and the corrected command runs

@@ -58,6 +58,12 @@ def test_only_files_of_the_training_split_are_named(given: int, named: int) -> N
     assert f"| trained on | 3,000 pairs of {', '.join(files[:named])} |" in card
 
 
+def test_of_names_for_several_files_that_of_the_training_split_is_named() -> None:
+    card = make_card(Config.model_validate({"data": {"source": ["a/train", "a/valid", "a/test"]}}), METADATA)
+    assert "a/train |" in card
+    assert "a/valid" not in card
+
+
 def test_further_corpora_and_the_parent_are_named_and_the_licence_is_not_said_to_be_theirs() -> None:
     extra = {"web": {"source": "web.tsv", "weight": 0.5, "tag": "<web>"}, "own": {"source": ["own.en", "own.de"]}}
     data = {"source": "corpus.tsv", "licence": "CC0", "extra": extra}
