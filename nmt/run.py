@@ -110,6 +110,8 @@ def check(
         try:
             settings, directory = find_prepared_data(config, overrides, data)
         except DataError as error:
+            from nmt.training.findings import Finding
+
             if export_format is None:
                 raise
             yield Finding("data", None, f"{error}; nothing else is checked without it")

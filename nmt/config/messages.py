@@ -64,7 +64,8 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
             if mark and users and section:
                 fault = f" with {mark.key}: {mark.name(section)}, only with {' or '.join(users)}"
             else:
-                fault = _name_elsewhere(last, root) or suggest(last, known)
+                wanted = [f"{last}.{key}" for key in value] if isinstance(value, dict) else [last]
+                fault = _name_elsewhere(wanted, root) or suggest(last, known)
                 fault = fault or (f"; known keys: {', '.join(known)}" if known else "")
             message = f"unknown key{fault}"
         elif item["type"] == "missing" and mark and section:
@@ -83,9 +84,9 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
         yield Problem(path, message)
 
 
-def _name_elsewhere(key: str, root: type[Section]) -> str:
-    """`; did you mean ...?` if a key of other sections has this name, otherwise empty."""
-    paths = dict.fromkeys(one.path for one in _list_keys(root) if one.path.rpartition(".")[2] == key)
+def _name_elsewhere(keys: Sequence[str], root: type[Section]) -> str:
+    """`; did you mean ...?` if keys of other sections have these names, otherwise empty."""
+    paths = dict.fromkeys(one.path for key in keys for one in _list_keys(root) if f".{one.path}".endswith(f".{key}"))
     return f"; did you mean {' or '.join(paths)}?" if paths else ""
 
 

@@ -104,7 +104,13 @@ class Tree(NamedTuple):
     def written(self, path: KeyPath) -> str:
         """Where a value was written, or the closest section that it belongs to."""
         trees = (self.find(path[:end]) for end in range(len(path), -1, -1))
-        return next((tree.where for tree in trees if tree and tree.where), "")
+        return next((place for tree in trees if tree and (place := tree.place)), "")
+
+    @property
+    def place(self) -> str:
+        """Where it was written; of a section without a place of its own, where its first value was."""
+        parts = self.value.values() if isinstance(self.value, dict) else ()
+        return self.where or next((place for part in parts if (place := part.place)), "")
 
 
 def parse_yaml(text: str, origin: str) -> Tree:

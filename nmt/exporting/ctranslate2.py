@@ -22,6 +22,8 @@ POSITIONS = 1024
 """Sinusoids that are stored: tokens of the longest input and translation."""
 USAGE = """# {config.name} for CTranslate2
 
+After `pip install ctranslate2 sentencepiece`, in this folder:
+
 ```python
 import ctranslate2
 import sentencepiece

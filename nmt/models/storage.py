@@ -148,9 +148,8 @@ def load_model(
         metadata = read_json(directory / MARKER)
         version = metadata.get("format_version") if isinstance(metadata, dict) else None
         if version != FORMAT_VERSION:
-            found = "no model format" if version is None else f"model format {shorten(repr(version))}"
-            writer = "the run that this was exported from" if version is None else "the nmt that wrote it"
-            what = f"{found}, this version reads {FORMAT_VERSION}; use {writer}"
+            writer = "the run that was exported" if version is None else "the nmt that wrote it"
+            what = f"model format {shorten(repr(version))}, this version reads {FORMAT_VERSION}; use {writer}"
             raise CheckpointError(f"{directory}: {what}")
         config = read_config(directory / CONFIG, allowed_classes)
         _check_class(config.model.attention.score, directory / CONFIG, allowed_classes)

@@ -206,8 +206,10 @@ def test_absent_splits_are_reported(absent: tuple[str, ...]) -> None:
 
 
 def test_a_corpus_of_an_odd_name_is_reported_in_one_line() -> None:
-    first, *_ = data_report.summarise(parse_report(changed(corpus="a\x1b[2J\n.tsv: two columns")))
-    assert first == "a\\x1b[2J\\n.tsv: two columns: 1,234 lines, 7 malformed"
+    first, *more = data_report.summarise(parse_report(changed(corpus="a\x1b[2J\n.tsv: two columns")))
+    assert first == "a\\x1b[2J\\n.tsv: two columns: 1,234 lines"
+    places = ", ".join(f"corpus.tsv:{number}" for number in (3, 5, 7, 9, 11))
+    assert more[:2] == [f"skipped: 6 not UTF-8: {places}, ...", "skipped: 1 with too few columns: corpus.tsv:8"]
 
 
 @pytest.mark.parametrize(("tokenizer", "reused"), [("subword", False), ("spacy", False), ("subword", True)])

@@ -265,7 +265,7 @@ def test_malformed_lines_are_counted_with_their_places(tmp_path: Path) -> None:
         report.check(0.44)
     assert str(caught.value) == (
         f"9 of 20 lines are malformed: 1 with too few columns ({path}:2); 8 not UTF-8 ({', '.join(places)}, ...); "
-        "convert the file to UTF-8, or raise data.max_malformed (0.44) above 0.45 to skip them"
+        "convert it: iconv -f WINDOWS-1252 -t UTF-8, or raise data.max_malformed (0.44) above 0.45 to skip them"
     )
 
 
@@ -328,7 +328,10 @@ def test_long_lines_of_one_file_alone_are_counted(tmp_path: Path) -> None:
 
 def test_strict_reading_allows_no_malformed_line(tmp_path: Path) -> None:
     none = written(tmp_path / "none.txt", "Grüß\tGott\n".encode("latin-1"))
-    assert refusal(none) == f"1 of 1 lines are malformed: 1 not UTF-8 ({none}:1); convert the file to UTF-8"
+    assert (
+        refusal(none)
+        == f"1 of 1 lines are malformed: 1 not UTF-8 ({none}:1); convert it: iconv -f WINDOWS-1252 -t UTF-8"
+    )
     assert "1 not UTF-8" in refusal(none, written(tmp_path / "a.de", "Gott\n"))
     short = written(tmp_path / "short.txt", "Hi.\tHallo!\nRun!\n")
     assert refusal(short) == f"1 of 2 lines are malformed: 1 with too few columns ({short}:2); correct the file"
