@@ -61,11 +61,10 @@ AMOUNTS = {
         1000: ("multi30k_amounts", "1,000 pairs, constant rate", "1,000 pairs"),
         3000: ("multi30k_amounts", "3,000 pairs, constant rate", "3,000 pairs"),
         10_000: ("multi30k_amounts", "10,000 pairs, constant rate", "10,000 pairs"),
-        29_000: ("multi30k_amounts", "29,000 pairs, constant rate", "29,000 pairs, constant rate"),
+        29_000: ("multi30k_amounts", "29,000 pairs, constant rate, 9 epochs", "29,000 pairs, constant rate"),
     },
     "Tatoeba": {
         5000: ("tatoeba_amounts", "5,000 pairs, constant rate", "5,000 pairs, constant rate"),
-        20_000: ("tatoeba_small", "fixed norms, dropout 0.5, constant rate", "fixed norms, dropout 0.5, constant rate"),
         162_000: ("tatoeba", "copies in other forms", ""),
     },
 }

@@ -265,6 +265,7 @@ WRONG_OVERRIDES = [
     ("=3", "=3: expected section.key=value"),
     ("train.epohcs=3", "train.epohcs: unknown key; did you mean epochs?"),
     ("epochs=3", "epochs: unknown key; did you mean train.epochs?"),
+    ("attention.score=luong", "attention: unknown key; did you mean model.attention.score?"),
     ("train.dropout=0.3", "train.dropout: unknown key; did you mean model.dropout or model.attention.dropout?"),
     ("train.epochs=0", "train.epochs: should be greater than or equal to 1, found 0"),
     ("train=3", "train: should be a section with keys, found 3"),
