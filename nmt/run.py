@@ -99,21 +99,23 @@ def check(
         NmtError: The config, the data or the device cannot be used, or there is no such format.
     """
     with as_nmt_errors():
+        enough = False
         if export_format is not None:
             from nmt.config import load_config
             from nmt.exporting.formats import check_export
 
-            form = check_export(load_config(config, overrides), export_format)
-            yield from form
-            if any(finding.ok is False for finding in form):
+            wanted = load_config(config, overrides)
+            yield from (findings := check_export(wanted, export_format))
+            if any(finding.ok is False for finding in findings):
                 return
+            enough = not (wanted.data_directory if data is None else Path(data)).exists()
         try:
             settings, directory = find_prepared_data(config, overrides, data)
         except DataError as error:
+            if not enough:
+                raise
             from nmt.training.findings import Finding
 
-            if export_format is None:
-                raise
             yield Finding("data", None, f"{error}; nothing else is checked without it")
             return
         from nmt.training.readiness import check_readiness

@@ -192,12 +192,11 @@ class _Steps:
 
     def run(self, complete: Config) -> Synthesis:
         """Do what is left to do; `auto` stands for the same numbers with synthetic pairs as without."""
-        from nmt.config import automatic_keys, read_config, resolve_auto, value_at
+        from nmt.corpus.prepare import fit_to_data
         from nmt.models.run_records import find_model
 
         original, files = self.original, [*map(Path, self.files("synthetic"))]
-        stored = read_config(self.prepare(self.config, "alone") / CONFIG)
-        complete = resolve_auto(complete, {key: value_at(stored, key) for key in automatic_keys(complete)})
+        complete = fit_to_data(complete, self.prepare(self.config, "alone"))
         if not original.exists():
             self.collect(original)
         alone = self.train(self.config, "alone")

@@ -114,6 +114,10 @@ def test_nothing_keeps_the_config_that_the_documentation_gives_from_argos(cli: C
     assert (checked.code, fits) == (0, "ok      export to argos: no setting keeps the model from it")
     assert "create it with: nmt preprocess --config" in data
     assert (data[:8], last) == ("-       ", "nothing is wrong")
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none/data.json").write_text("{", encoding="utf-8")
+    damaged = cli("check", "--config", tmp_path / "mine.yaml", "--for", "argos", "--data", tmp_path / "none")
+    assert (damaged.code, damaged.err.count("nmt: error: ")) == (1, 1)
 
 
 @pytest.mark.parametrize(
