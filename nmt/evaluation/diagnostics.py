@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, length_ratio
 from nmt.system.errors import shorten
+from nmt.text.repeats import find_repeats
 
 LONGEST_REPEAT = 4
 """Words of the longest repeated sequence that is looked for."""
@@ -83,24 +84,6 @@ def diagnose(
 def repeats(text: str) -> bool:
     """Whether a text repeats words at once, ignoring case: one word three times, or 2 to 4 words twice."""
     return any(copies > 2 or group[1:] for copies, group in find_repeats(text.casefold().split(), LONGEST_REPEAT))
-
-
-def find_repeats(words: Sequence[str], longest: int | None = None) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Groups of words that are repeated in a row.
-
-    Args:
-        words: The words of a text.
-        longest: Most words of a group; None is any number.
-
-    Yields:
-        Number of copies, and the group.
-    """
-    for size in range(1, min(len(words) // 2, longest or len(words)) + 1):
-        run = 0  # successive words that equal the word `size` words before
-        for end in range(size, len(words)):
-            run = run + 1 if words[end] == words[end - size] else 0
-            if run and run % size == 0:
-                yield run // size + 1, tuple(words[end - size + 1 : end + 1])
 
 
 def _is(text: str, other: str) -> bool:

@@ -16,9 +16,9 @@ from typing import Any
 
 from nmt.corpus.augmentation import WORD
 from nmt.corpus.cleaning import find_numbers
-from nmt.evaluation.diagnostics import find_repeats
 from nmt.system.errors import DataError
 from nmt.system.files import shipped
+from nmt.text.repeats import most_copies
 from nmt.translation.input import read_text
 
 COLUMNS = ("category", "input", "accepted", "words", "kept", "plain")
@@ -136,10 +136,7 @@ def split_words(text: str) -> list[str]:
 
 def has_loop(text: str, output: str) -> bool:
     """Whether a translation has a word, a character or a group of them more often in a row than the text has any."""
-    most, copies = (
-        max((copies for copies, _ in find_repeats(SYMBOL.findall(side.casefold()))), default=1)
-        for side in (text, output)
-    )
+    most, copies = (most_copies(SYMBOL.findall(side.casefold())) for side in (text, output))
     return copies > most
 
 

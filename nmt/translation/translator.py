@@ -19,6 +19,7 @@ from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
 from nmt.system.errors import CONTROL, CheckpointError, ConfigError
 from nmt.text.processor import TextProcessor
+from nmt.text.repeats import most_copies
 from nmt.text.sentences import SentenceSplitter, is_in_capitals, split_tokens
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import UNK_ID
@@ -35,6 +36,8 @@ NO_CONTINUATION = (
 )
 Advance = Callable[[int], object]
 """Called with the number of finished texts."""
+LOOP = 3
+"""Copies of tokens in a row from which a translation is called a loop."""
 MAX_SOURCE_LENGTH = 1000
 """Maximum number of source tokens per line, less if the model has so many positions; the rest is cut off."""
 
@@ -53,6 +56,8 @@ class Translator:
         frozen: Whether the models' parameters never change, so that prepared weights can be reused.
 
     Attributes:
+        avoids_loops: Whether a sentence whose best translation is a loop gets the best one in the beam that is none, or
+            stays as it is.
         max_source_length: Maximum number of source tokens of a sentence; the rest of a longer one is cut off.
     """
 
@@ -73,6 +78,7 @@ class Translator:
         self.searcher = Searcher([model, *others], options, frozen=frozen)
         self.splitter = splitter
         self.dictionary = dictionary
+        self.avoids_loops = False
         limits = filter(None, (one.encoder.max_length for one in self.searcher.models))
         self.max_source_length = min([MAX_SOURCE_LENGTH, *(limit - 1 for limit in limits)])
         self._tokenizing = threading.Lock()  # spaCy fills caches while tokenising
@@ -294,9 +300,22 @@ class Translator:
         read = [[] if n in kept else tokens for n, tokens in enumerate(sentences)]
         translations = self._search(read, n_best, with_alignment, finish=finish)
         heads = next((best.alignment.size(1) for best, *_ in translations if best.alignment is not None), 1)
+        if self.avoids_loops:
+            loops = [n for n, tokens in enumerate(read) if self._is_loop(tokens, translations[n][0])]
+            beams = self._search([read[n] for n in loops], self.options.beam_size, with_alignment)
+            for n, beam in zip(loops, beams, strict=True):
+                translations[n] = [one for one in beam if one.text and not self._is_loop(read[n], one)][:n_best]
+            kept |= {n: read[n] for n in loops if not translations[n]}
         for n, tokens in kept.items():
             translations[n] = [self._copy(tokens, heads if with_alignment else 0)]
         return translations
+
+    def _is_loop(self, src_tokens: list[str], translation: Translation) -> bool:
+        """Whether a translation repeats tokens that the source does not, or words where the source is a single one."""
+        if LOOP <= most_copies(translation.tokens) > most_copies(src_tokens):
+            return True
+        alone = len(_as_text(src_tokens, self.processor.src_tokenizer).split()) == 1
+        return alone and most_copies(translation.text.casefold().split()) > 1
 
     def _copy(self, src_tokens: list[str], heads: int) -> Translation:
         """A source as its own translation, with an alignment of so many heads."""

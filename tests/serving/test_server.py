@@ -273,6 +273,17 @@ def test_several_models_are_several_directions(tmp_path: Path) -> None:
     assert list(map(str, directions)) == ["en-de", "de-en"]
 
 
+def test_loops_are_not_served() -> None:
+    (direction,) = nmt.serving.serve.open_directions([GOLDEN_MODEL], "cpu", {}, ())
+    texts, loop = ["the dog", "qzxv kjh asdkjh", "He sees me."], re.compile(r"(.)\1\1\1")
+    alone = nmt.load(GOLDEN_MODEL, device="cpu")
+    plain = alone.translate(texts, n_best=alone.options.beam_size)
+    assert [bool(loop.search(best.text)) for best, *_ in plain] == [True, True, False]
+    served = [one.text for one in direction.translator.translate(texts)]
+    for text, ranked, found in zip(texts, plain, served, strict=True):
+        assert found == next((one.text for one in ranked if not loop.search(one.text)), text)
+
+
 def test_models_of_one_direction_translate_together(cli: Cli, tmp_path: Path) -> None:
     other = shutil.copytree(GOLDEN_MODEL, tmp_path / "other")
     generator = torch.Generator().manual_seed(1)

@@ -1,5 +1,7 @@
+import copy
 import itertools
 import math
+import re
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -106,6 +108,31 @@ def test_a_long_line_without_letters_is_truncated_and_marked() -> None:
     assert (kept.text, kept.truncated) == (" ".join("7" * MAX_SOURCE_LENGTH), True)
     assert kept.alignment is not None
     assert kept.alignment.size(0) == len(kept.tokens) + 1 == MAX_SOURCE_LENGTH + 1
+
+
+def count_copies(text: str) -> int:
+    repeated = r"(?<!\S)(\S+(?: \S+)*)(?: \1){%d}(?!\S)"
+    return max((n for n in range(2, 13) if re.search(repeated % (n - 1), text)), default=1)
+
+
+def test_a_server_prefers_translations_in_the_beam_that_are_no_loops() -> None:
+    lines = ["the cat sat", "dog", "cat", "the dog ran", "the the the cat", "a dog", "a a a a a dog"]
+    kinds = set()
+    for seed in range(4):
+        model = translator(random_model(seed=seed), beam_size=4)
+        plain, safe = model.translate(lines, n_best=4), copy.copy(model)
+        safe.avoids_loops = True
+        found = safe.translate(lines, n_best=2, with_alignment=True)
+        for line, ranked, chosen, best in zip(lines, plain, found, safe.translate(lines), strict=True):
+            allowed = max(2, count_copies(line)) if " " in line else 1
+            fitting = [one.text for one in ranked if one.text and count_copies(one.text) <= allowed]
+            looped = count_copies(ranked[0].text) > allowed
+            expected = (fitting[:2] or [line]) if looped else [one.text for one in ranked[:2]]
+            assert [one.text for one in chosen] == expected
+            assert best.text == expected[0]
+            assert all(one.alignment is not None and len(one.alignment) >= len(one.tokens) for one in chosen)
+            kinds.add((looped, bool(fitting)))
+    assert kinds >= {(False, True), (True, True), (True, False)}
 
 
 def test_lines_in_capitals_are_translated_as_in_small_letters() -> None:
