@@ -1,6 +1,7 @@
-"""Tables of the ledger, written into the README of this folder."""
+"""Tables of the ledger, written into the README of this folder and the leaderboard of the benchmarks."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from itertools import groupby
 from statistics import mean, stdev
@@ -12,33 +13,55 @@ from experiments.ledger import LEDGER, Result, read_results
 from nmt.system.files import write_text
 
 README = LEDGER.parent / "README.md"
+LEADERBOARD = LEDGER.parents[1] / "benchmarks/SPEEDRUN.md"
 HEADER = ["cell", "seeds", "precision", "weights (M)", "epochs", "tokens (M)", "cores", "minutes", "GFLOP/s"]
 
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("tables", help="update the tables in README.md, or print them")
-    parser.add_argument("--write", action="store_true", help=f"change {README.name} instead of printing it")
+    parser = commands.add_parser("tables", help="update the tables in README.md and SPEEDRUN.md, or print both")
+    parser.add_argument("--write", action="store_true", help="change the files instead of printing them")
     parser.set_defaults(run=update_tables)
 
 
 def update_tables(arguments: argparse.Namespace) -> None:
-    """Update the tables, or print the updated file."""
-    text = with_tables(README.read_text(encoding="utf-8"))
-    if arguments.write:
-        write_text(README, text)
-    else:
-        print(text, end="")
+    """Update the tables, or print the updated files."""
+    for path in (README, LEADERBOARD):
+        text = with_tables(path.read_text(encoding="utf-8"))
+        if arguments.write:
+            write_text(path, text)
+        else:
+            print(text, end="")
 
 
 def with_tables(text: str) -> str:
-    """Replace the table after each line `<!-- results: EXPERIMENT -->`."""
-    parts = text.split("<!-- results: ")
-    for number, part in enumerate(parts[1:], 1):
-        name = part.partition(" -->")[0]
-        rest = part.partition("<!-- end -->")[2]
-        parts[number] = f"{name} -->\n{table_of(read_results(name))}\n<!-- end -->{rest}"
-    return "<!-- results: ".join(parts)
+    """Replace the table after each line `<!-- results: EXPERIMENT -->` or `<!-- records: EXPERIMENT -->`."""
+
+    def fill(match: re.Match[str]) -> str:
+        make = {"results": table_of, "records": leaderboard_of}[match["kind"]]
+        return f"{match['begin']}\n{make(read_results(match['name']))}\n<!-- end -->"
+
+    return re.sub(r"(?s)(?P<begin><!-- (?P<kind>results|records): (?P<name>\w+) -->).*?<!-- end -->", fill, text)
+
+
+def leaderboard_of(results: Sequence[Result]) -> str:
+    """A row per training, the newest first."""
+    rows = (
+        [
+            result.cell,
+            str(result.seed),
+            result.finished,
+            result.revision,
+            result.processor,
+            f"{result.total_minutes:.1f}",
+            f"{result.gflops:.0f}",
+            f"{result.total_minutes * result.gflops:,.0f}",
+            spread([result.bleu("valid")]),
+        ]
+        for result in sorted(results, key=lambda one: (one.finished, one.cell, one.seed), reverse=True)
+    )
+    header = ["record", "seed", "date", "commit", "cores", "minutes", "GFLOP/s", "minutes × GFLOP/s", "valid BLEU"]
+    return markdown(header, rows)
 
 
 def table_of(results: Sequence[Result]) -> str:

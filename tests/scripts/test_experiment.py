@@ -173,8 +173,9 @@ def test_the_settings_of_a_result_are_its_whole_config(name: str, tmp_path: Path
 
 
 def test_the_tables_show_the_ledger() -> None:
-    text = tables.README.read_text(encoding="utf-8")
-    assert tables.with_tables(text) == text
+    for path in (tables.README, tables.LEADERBOARD):
+        text = path.read_text(encoding="utf-8")
+        assert tables.with_tables(text) == text
 
 
 def test_results_are_stored_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,6 +234,17 @@ def test_a_table_by_hand() -> None:
     assert "| 2 | float32 | 1.2 | 2.0 | 2.0 | 1 / 2 | 3 / 2 | 100 / 200 | 32.00" in tables.table_of(results)
     results[1] = dataclasses.replace(results[1], threads=2, precision="bfloat16")
     assert "| 2 | bfloat16 / float32 | 1.2 | 2.0 | 2.0 | 2 / 2 | 3 / 2 | 100 / 200 | 32.00" in tables.table_of(results)
+
+
+def test_a_leaderboard_by_hand() -> None:
+    early, late = variant("old", 2, 40.25), variant("new", 1, 40.0)
+    early = dataclasses.replace(early, finished="2026-01-31", revision="abc1234", total_minutes=2.5, gflops=400)
+    late = dataclasses.replace(late, finished="2026-02-01", revision="def5678", total_minutes=3.25, gflops=1000)
+    _, _, *rows = tables.leaderboard_of([early, late]).splitlines()
+    assert rows == [
+        "| new | 1 | 2026-02-01 | def5678 | 2 | 3.2 | 1000 | 3,250 | 40.00 |",
+        "| old | 2 | 2026-01-31 | abc1234 | 2 | 2.5 | 400 | 1,000 | 40.25 |",
+    ]
 
 
 def test_reports_of_opennmt_are_read() -> None:
