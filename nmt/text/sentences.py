@@ -1,5 +1,6 @@
 """Splits lines into sentences, and long sentences into parts: models are trained on one sentence at a time."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -24,6 +25,9 @@ _BOUNDARY = re.compile(
 _PAUSE = re.compile(r".*[,;:.!?\u2026\u2013\u2014\u060c\u061b\u3001\uff0c\uff1a\uff1b\u3002-]")
 _PICTURES = "\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff"
 _EMOJI = re.compile(rf"[{_PICTURES}][{_PICTURES}{_END}{_WIDE_END}\ufe0e\ufe0f\u200d\u20e3\s]*+")
+_WORD = re.compile(r"[^\W\d_]+")
+SHORT = 3
+"""Letters of the longest words that need no capital in a title."""
 LONGEST_WORD = 40
 """Characters before a full stop that are examined."""
 _UNSPACED = ("zh", "yue", "ja")
@@ -91,6 +95,30 @@ def _without_emoji(sentence: str) -> list[str]:
 def is_in_capitals(text: str) -> bool:
     """Whether a text has several words, all in capitals; what has no letter is none."""
     return text.isupper() and sum(word.isupper() for word in text.split()) > 1
+
+
+def is_title(text: str) -> bool:
+    """Whether each long word has a capital, at least two after the first word, and the text no full stop."""
+    words = _WORD.findall(text)
+    capitals = sum(word[0].isupper() for word in words[1:] if len(word) > SHORT)
+    return capitals > 1 and all(word[0].isupper() for word in words if len(word) > SHORT) and not text.endswith(".")
+
+
+def untitle(text: str, rarity: Callable[[str], tuple[float, ...]]) -> str:
+    """A text in which only the first word and those that are rarer in small letters keep a capital.
+
+    Args:
+        text: The text.
+        rarity: How rare a word is in training text.
+    """
+    places = itertools.count()
+
+    def lower(word: re.Match[str]) -> str:
+        small = word[0].lower()
+        is_capital = next(places) == 0 or word[0] != word[0].capitalize() or rarity(word[0]) <= rarity(small)
+        return word[0] if is_capital else small
+
+    return _WORD.sub(lower, text)
 
 
 def split_tokens(tokens: Sequence[str], limit: int, *, subwords: bool) -> Iterator[list[str]]:

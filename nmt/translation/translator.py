@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ from nmt.search.searcher import Searcher
 from nmt.system.errors import CONTROL, CheckpointError, ConfigError
 from nmt.text.processor import TextProcessor
 from nmt.text.repeats import most_copies
-from nmt.text.sentences import SentenceSplitter, is_in_capitals, split_tokens
+from nmt.text.sentences import SentenceSplitter, is_in_capitals, is_title, split_tokens, untitle
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import UNK_ID
 from nmt.translation.joining import join_sentences
@@ -121,7 +122,8 @@ class Translator:
     ) -> Translation | list[Translation] | list[list[Translation]]:
         """Translate raw text.
 
-        A text of several words in capitals is read in small letters, and its translation set in capitals.
+        A text of several words in capitals is read in small letters, and its translation set in capitals. With a
+        splitter, an English title is read as a sentence is written.
 
         Args:
             texts: One text, or several; a text without tokens has an empty translation. With a splitter a text may
@@ -270,8 +272,18 @@ class Translator:
             sentences = [self.splitter(line) if self.splitter else [line] for line in lines]
             for line in itertools.compress(sentences, map(is_in_capitals, lines)):
                 line[:] = [sentence.capitalize() for sentence in line]
+            if self.splitter and self.splitter.language.lower().startswith("en"):
+                sentences = [
+                    [untitle(one, self._rarity) if is_title(one) else one for one in line] for line in sentences
+                ]
             tokens = iter(self.processor.tokenize_source([sentence for line in sentences for sentence in line]))
             return [[part for _ in line for part in self._cut(next(tokens))] for line in sentences]
+
+    def _rarity(self, word: str) -> tuple[float, float]:
+        """Number of tokens of a source word, and of a single one its rank by frequency, inf if it is unknown."""
+        (tokens,) = self.processor.tokenize_source([word])
+        first, *more = self.processor.src_vocabulary.encode(tokens)
+        return len(tokens), math.inf if more or first == UNK_ID else first
 
     def translate_tokens(
         self,

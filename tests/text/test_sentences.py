@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.text.sentences import SentenceSplitter, split_tokens
+from nmt.text.sentences import SentenceSplitter, is_title, split_tokens, untitle
 
 
 @pytest.mark.parametrize(
@@ -91,3 +91,42 @@ def test_a_part_ends_at_a_pause_or_between_words() -> None:
     pieces = ["▁a", "b", ",", "c", "▁d", "e", "f", "g"]
     assert list(split_tokens(pieces, 5, subwords=True)) == [["▁a", "b", ",", "c"], ["▁d", "e", "f", "g"]]
     assert list(split_tokens(["▁a", *"bcdef"], 5, subwords=True)) == [["▁a", *"bcde"], ["f"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The History of Our Village", True),
+        ("Farmers Hope for Rain", True),
+        ("Tom Loves Mary.", False),
+        ("Tom loves Mary Jones", False),
+        ("Good Morning", False),
+        ("Hello", False),
+        ("", False),
+        ("Ist das Haus von Anna Meier?", True),
+        ("Who Let the White Dogs Out?", True),
+        ("12 34 56", False),
+    ],
+)
+def test_titles(text: str, expected: bool) -> None:
+    assert is_title(text) is expected
+
+
+def test_a_title_keeps_capitals_of_words_that_are_no_more_frequent_without() -> None:
+    frequent = {
+        "history": 1.0,
+        "our": 2.0,
+        "Our": 3.0,
+        "Tom": 4.0,
+        "tom": 5.0,
+        "i": 7.0,
+        "I": 6.0,
+        "may": 8.0,
+        "May": 8.0,
+    }
+
+    def rarity(word: str) -> tuple[float, ...]:
+        return (frequent.get(word, 100.0),)
+
+    found = untitle("Our History: I'm Tom McDonald, May Is Our USA!", rarity)
+    assert found == "Our history: I'm Tom McDonald, May Is our USA!"

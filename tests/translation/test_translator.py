@@ -148,6 +148,24 @@ def test_lines_in_capitals_are_translated_as_in_small_letters() -> None:
     assert model.translate("HELLO \U0001f600").src_tokens[0] == "HELLO"
 
 
+def test_an_english_title_is_read_as_a_sentence() -> None:
+    sides = TextProcessor(
+        WhitespaceTokenizer(),
+        WhitespaceTokenizer(),
+        Vocabulary(["Mary", "cats", "Cats", "like"]),
+        Vocabulary(TGT_WORDS),
+    )
+    lines = ["Dogs and Cats Like Mary Jones", "Dogs and cats like Mary Jones."]
+    for language, first in (
+        ("en", "Dogs and cats like Mary Jones"),
+        ("en-GB", "Dogs and cats like Mary Jones"),
+        ("de", lines[0]),
+    ):
+        by_sentence = Translator(random_model(), sides, DecodeSection(), splitter=SentenceSplitter(language))
+        assert [" ".join(tokens) for (tokens,) in by_sentence.read(lines)] == [first, lines[1]]
+    assert Translator(random_model(), sides, DecodeSection()).read(lines[:1]) == [[lines[0].split()]]
+
+
 @pytest.mark.parametrize("beam_size", [1, 2])
 @pytest.mark.parametrize("number", [MAX_SOURCE_LENGTH - 1, MAX_SOURCE_LENGTH, MAX_SOURCE_LENGTH + 1, 5000])
 def test_a_long_line_is_truncated_and_marked(number: int, beam_size: int) -> None:
