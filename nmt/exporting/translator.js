@@ -3,6 +3,7 @@
   const SLICE = 25, PAUSE = 150; // milliseconds of work at a time; milliseconds without a key before it begins
   const LONGEST_DRAWN = 100, LONGEST = 1000; // source tokens whose attention is drawn, and that are read
   const END = "⟨eos⟩";
+  const LETTERS = /\p{L}+/gu, SHORT = 3, RARE = 1 << 24; // words; letters of the longest that need no capital; more than any id
   const EXAMPLES = {
     cs: "Ona čte knihu.", de: "Sie liest ein Buch.", en: "She is reading a book.", es: "Ella lee un libro.", fr: "Elle lit un livre.",
     it: "Lei legge un libro.", ja: "彼女は本を読んでいる。", pt: "Ela lê um livro.", ru: "Она читает книгу.", zh: "她在看书。",
@@ -38,11 +39,29 @@
     return text === text.toUpperCase() && text.split(/\s/).filter((word) => word !== word.toLowerCase()).length > 1;
   }
 
+  /** How rare a word is in training text: its number of tokens, and of a single one its rank by frequency. */
+  function rarity(word) {
+    const { processor } = data.models[0], ids = processor.encode(processor.tokenize(word));
+    return ids.length > 1 || ids[0] === UNK ? ids.length * RARE + RARE - 1 : RARE + ids[0];
+  }
+
+  /** An English title as a sentence, other text as it is: is_title and untitle of nmt/text/sentences.py. */
+  function untitle(text) {
+    const words = text.match(LETTERS) ?? [], isLong = (word) => word.length > SHORT, isLarge = (word) => /^\p{Lu}/u.test(word);
+    const large = words.slice(1).filter((word) => isLong(word) && isLarge(word)).length;
+    if (large < 2 || text.endsWith(".") || words.some((word) => isLong(word) && !isLarge(word))) return text;
+    let place = 0;
+    return text.replace(LETTERS, (word) => {
+      const small = word.toLowerCase(), isSet = place++ && word.slice(1) === small.slice(1);
+      return isSet && rarity(small) < rarity(word) ? small : word;
+    });
+  }
+
   /** The sentences of a text without capitals, and the emoji in front of them or behind them. */
   function split(text) {
     const ends = /\n+|(?<=[.!?\u2026\u061f\u06d4\u0964]["'\u2019\u201d\u00bb)\]]*)\s+(?=\P{Ll})|(?<=[\u3002\uff01\uff1f]["'\u2019\u201d\u300d\u300f\uff09]*)(?=[^"'\u2019\u201d\u300d\u300f\uff09\s])/u;
     const picture = "[\u2600-\u27bf\u2b50\u2b55\u{1f000}-\u{1faff}]", run = `${picture}(?:${picture}|[.!?\u2026\u3002\ufe0e\ufe0f\u200d\u20e3\\s])*`;
-    const small = isInCapitals(text) ? (sentence) => sentence.slice(0, 1) + sentence.slice(1).toLowerCase() : String;
+    const small = isInCapitals(text) ? (sentence) => sentence.slice(0, 1) + sentence.slice(1).toLowerCase() : /^en\b/i.test(source) ? untitle : String;
     const emoji = new RegExp(`(^${run}|${run}$)`, "u");
     return text.split(ends).flatMap((sentence) => small(sentence.trim()).split(emoji)).map((part) => part.trim()).filter(Boolean);
   }

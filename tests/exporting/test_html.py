@@ -26,8 +26,10 @@ from nmt.models.storage import SavedModel
 from nmt.search.searcher import Searcher
 from nmt.text.normalization import Normalizer
 from nmt.text.processor import TextProcessor
+from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import SubwordTokenizer, WhitespaceTokenizer
 from nmt.text.vocabulary import EOS_ID, UNK_ID, Vocabulary
+from nmt.translation.translator import Translator
 
 FOLDER = Path(html.__file__).parent
 SAMPLE = Path(nmt.__file__).parents[1] / "data/sample"
@@ -314,6 +316,25 @@ def test_emoji_stay_and_capitals_are_read_as_small_letters(
         expected = translator.translate(text).text
         page.wait_for(f"document.getElementById('result').textContent === {json.dumps(expected)}")
     assert expected == "?! ..."
+
+
+@needs_chromium
+def test_titles_are_read_as_sentences(browser: Browser, tmp_path: Path) -> None:
+    lines = [line.split("\t")[0] for line in (SAMPLE / "deu.txt").read_text(encoding="utf-8").splitlines()]
+    processor = make_processor("bpe", lines, lowercase=False, quotes=False)
+    model = make_model(tmp_path / "model", processor)
+    list(html.write(model, tmp_path / "page.html", "int8"))
+    page = opened(browser, tmp_path / "page.html")
+    translator = Translator(model.model, processor, model.config.decode, splitter=SentenceSplitter("en"))
+    titles = [line.rstrip(".").title() for line in lines[::400]]
+    changed = 0
+    for title in [*titles, "Don\u2019t McAdam Xyz Are Here", "The Teacher Sees The Dog."]:
+        ((tokens,),) = translator.read([title])
+        expected = processor.src_tokenizer.detokenize(tokens)
+        page.evaluate(f"location.hash = {json.dumps('#q=' + quote(title))}")
+        page.wait_for(f"document.getElementById('source').textContent === {json.dumps(expected)}")
+        changed += expected != title
+    assert len(titles) // 2 < changed <= len(titles)
 
 
 @needs_chromium
