@@ -75,7 +75,7 @@ def backtranslate(
         text: Sentences of the target language, one per line; with `teacher`, of the source language.
         teacher: Model that translates `text`, or without it the training sources, into further targets (Kim and Rush,
             2016), in place of a model for the opposite direction; repeat it for several, which translate together.
-        sample: Draw translations from the model's distribution instead of searching (Edunov et al., 2018).
+        sample: Draw words from the distribution in place of the most probable ones (Edunov et al., 2018).
         round_trip: Minimum chrF, from 0 to 100, between a sentence and its back-translation translated forth again.
         weight: How often a synthetic pair is in an epoch.
         tag: First token of synthetic sources (Caswell et al., 2019), such as <bt>; None is no tag.
@@ -320,14 +320,15 @@ class _Steps:
         return open_translator(models, self.config.train.device, {}, allowed, overrides=overrides)
 
     def translate(self, models: Sequence[Path], source: Path, name: str, *, sample: bool = False) -> Path:
-        """A file that is translated line by line, as it is."""
+        """A file that is translated line by line, as it is; by search only if the translations are to be learnt."""
         from nmt.translation.translate import translate_file
 
         target = self.folder / name
         if not target.exists():
             log.info(f"{target}: translating")
-            drawn = {"decode.sampling.temperature": 1.0, "decode.beam_size": 1} if sample else {}
-            _, translator = self.open(models, drawn)
+            drawn = {"decode.sampling.temperature": 1.0} if sample else {}
+            greedy = {} if self.teachers and not sample else {"decode.beam_size": 1}
+            _, translator = self.open(models, drawn | greedy)
             translate_file(translator, source, target, resume=True)
         return target
 

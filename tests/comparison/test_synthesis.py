@@ -9,6 +9,7 @@ from conftest import GOLDEN_MODEL, Cli, Project, Refusal, call, names, tree, wai
 from processes import PIPE, start
 from sacrebleu.metrics import CHRF
 
+import nmt
 from nmt.corpus.dataset import open_data, read_examples
 from nmt.evaluation.training_text import read_training_pairs
 from nmt.system.files import read_json
@@ -54,6 +55,8 @@ def finished(random_project: Project, text: Path, tmp_path_factory: pytest.TempP
 def test_the_final_model_learns_from_both_and_from_nothing_else(finished: Path) -> None:
     assert read(finished / "original.txt") == NEW
     sources = read(finished / "translated.txt")
+    greedy = nmt.load(finished / "reverse/run", beam_size=1, split_sentences=False)
+    assert [one.text for one in greedy.translate(NEW)] == sources
     assert read(finished / "synthetic.en") == sources
     assert read(finished / "synthetic.de") == NEW
     alone, complete, reverse = (finished / name / "data" for name in ("alone", "complete", "reverse"))
