@@ -65,6 +65,7 @@ AMOUNTS = {
     },
     "Tatoeba": {
         5000: ("tatoeba_amounts", "5,000 pairs, constant rate", "5,000 pairs, constant rate"),
+        20_000: ("tatoeba_small", "fixed norms, dropout 0.5, constant rate", "fixed norms, dropout 0.5, constant rate"),
         162_000: ("tatoeba", "copies in other forms", ""),
     },
 }
@@ -210,7 +211,7 @@ def draw_bottleneck(path: Path) -> None:
 
 def draw_amounts(path: Path) -> None:
     """Draw BLEU on test over the number of training pairs."""
-    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     axes = figure.subplots()
     for (corpus, amounts), marker in zip(AMOUNTS.items(), "os", strict=True):
         ours, theirs = zip(*(scores_of(*cells) for cells in amounts.values()), strict=True)
@@ -218,7 +219,7 @@ def draw_amounts(path: Path) -> None:
         axes.plot([*amounts], theirs, f"C1{marker}--", label=f"OpenNMT-py, {corpus}")
     ticks = sorted({pairs for amounts in AMOUNTS.values() for pairs in amounts})
     axes.set(xscale="log", xlabel="training pairs", ylabel="BLEU on test", ylim=(0, None))
-    axes.set_xticks(ticks, [f"{pairs:,}" for pairs in ticks], fontsize=8)
+    axes.set_xticks(ticks, [f"{pairs:,}" for pairs in ticks], fontsize=7)
     axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
