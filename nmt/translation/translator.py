@@ -282,8 +282,8 @@ class Translator:
     def _rarity(self, word: str) -> tuple[float, float]:
         """Number of tokens of a source word, and of a single one its rank by frequency, inf if it is unknown."""
         (tokens,) = self.processor.tokenize_source([word])
-        first, *more = self.processor.src_vocabulary.encode(tokens)
-        return len(tokens), math.inf if more or first == UNK_ID else first
+        ids = self.processor.src_vocabulary.encode(tokens)
+        return len(ids), ids[0] if len(ids) == 1 and ids[0] != UNK_ID else math.inf
 
     def translate_tokens(
         self,

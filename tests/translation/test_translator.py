@@ -163,6 +163,7 @@ def test_an_english_title_is_read_as_a_sentence() -> None:
     ):
         by_sentence = Translator(random_model(), sides, DecodeSection(), splitter=SentenceSplitter(language))
         assert [" ".join(tokens) for (tokens,) in by_sentence.read(lines)] == [first, lines[1]]
+    assert by_sentence._rarity("\u115f") == (1, math.inf)
     assert Translator(random_model(), sides, DecodeSection()).read(lines[:1]) == [[lines[0].split()]]
 
 
