@@ -46,8 +46,12 @@ def automatic_keys(config: Config) -> list[str]:
 
 
 def value_at(config: Config, path: str) -> Any:
-    """The value at a dotted path."""
-    return reduce(getattr, path.split("."), config)
+    """The value at a dotted path; None below a name that a mapping lacks."""
+
+    def look(part: Any, name: str) -> Any:
+        return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
+
+    return reduce(look, path.split("."), config)
 
 
 def resolve_auto(config: Config, values: Mapping[str, Any]) -> Config:

@@ -12,7 +12,7 @@ from nmt.config import Config, Overrides, load_config, read_config
 from nmt.corpus.augmentation import FORMS
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, compute_checksums, open_data, read_examples, read_marker
 from nmt.corpus.identity import identities, load_seen
-from nmt.corpus.prepare import write_data
+from nmt.corpus.prepare import find_prepared_data, write_data
 from nmt.evaluation.training_text import read_training_pairs
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import read_json, shipped
@@ -650,6 +650,15 @@ def test_a_tag_is_one_piece() -> None:
     tokenizer = load_processor(Path("out/text")).src_tokenizer
     (pieces,) = tokenizer.tokenize(["<bt> Tom"])
     assert pieces[:2] == ["▁", "<bt>"]
+
+
+def test_data_with_another_weight_is_refused() -> None:
+    write_table(CATS)
+    run(["data.extra={more: {source: corpus.tsv}}", *in_settings(WHOLE)])
+    for name, there in (("more", "1.0"), ("less", "None")):
+        settings = [f"data.extra.{name}={{source: corpus.tsv, weight: 0.5}}", f"data.extra.{name}.weight=0.5"]
+        with pytest.raises(ConfigError, match=rf"settings: data.*\.{name}\.weight \({there} there, 0\.5 here\)"):
+            find_prepared_data("out/config.yaml", settings, "out")
 
 
 def in_settings(values: dict[str, Any]) -> list[str]:
