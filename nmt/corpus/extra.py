@@ -45,7 +45,8 @@ def add_corpora(
             raise DataError(f"data.extra.{name}: {error}") from None
         unseen = without_overlap(store, clean, examples)
         whole, part = divmod(corpus.weight, 1)
-        times = int(whole) + (store.fingerprints("pair_draw")[unseen] < part * 2.0**64)
+        # The last bytes come first, as the first ones have drawn the training split.
+        times = int(whole) + (store.fingerprints("pair_draw")[unseen].byteswap() < part * 2.0**64)
         train.append(unseen[times > 0])
         repetitions.append(np.repeat(unseen, np.maximum(times - 1, 0)))
         numbers = cleaned.read, len(clean), len(clean) - len(unseen), len(train[-1]), len(repetitions[-1])

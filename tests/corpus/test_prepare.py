@@ -652,6 +652,18 @@ def test_a_tag_is_one_piece() -> None:
     assert pieces[:2] == ["▁", "<bt>"]
 
 
+def test_pairs_left_out_of_training_are_drawn_as_others_are() -> None:
+    pairs = [
+        (f"{word} sees {number} birds", f"{word} sieht {number} Vögel") for word in "abcde" for number in range(100)
+    ]
+    write_table(pairs)
+    run({"data.split.train_size": 100, "data.extra": {"all": {"source": "corpus.tsv", "weight": 0.3, "tag": "<x>"}}})
+    tagged = {src.removeprefix("<x> ") for src, _ in training_pairs() if src.startswith("<x> ")}
+    others = tagged - {src for src, _ in training_pairs()}
+    assert 400 * 0.3 - 40 < len(others) < 400 * 0.3 + 40  # four standard deviations
+    assert 8 < len(tagged) - len(others) < 52
+
+
 def test_data_with_another_weight_is_refused() -> None:
     write_table(CATS)
     run(["data.extra={more: {source: corpus.tsv}}", *in_settings(WHOLE)])
