@@ -107,7 +107,7 @@ def _text_steps(model: SavedModel) -> Iterator[str]:
         yield "Sources are lower-cased."
     if steps := [step.replace("_", " ") for step in processor.normalizer.steps if step != "blanks"]:
         yield f"Sources are repaired first: {', '.join(steps)}."
-    yield "Emoji, lines of capitals and lines without letters are set apart from what the model reads."
+    yield "Emoji and lines without letters are set apart; lines in capitals and English titles are read as sentences."
 
 
 def write_usage(model: SavedModel, path: Path, usage: str, program: str) -> Iterator[str]:
