@@ -138,7 +138,7 @@ def open_directions(
     directions = []
     for paths in groups.values():
         saved, translator = open_translator(paths, device, options, allowed_classes, split_sentences=True)
-        translator.avoids_loops = True
+        translator.repairs = True
         processor, settings = translator.processor, translator.options
         alone = [translator]  # of several models, each has prepared weights of its own
         if len(saved) > 1:

@@ -24,6 +24,7 @@ from nmt.text.repeats import most_copies
 from nmt.text.sentences import SentenceSplitter, is_in_capitals, is_title, split_tokens, untitle
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import UNK_ID
+from nmt.translation.copies import repair_copies
 from nmt.translation.joining import join_sentences
 from nmt.translation.translation import Translation
 
@@ -57,8 +58,8 @@ class Translator:
         frozen: Whether the models' parameters never change, so that prepared weights can be reused.
 
     Attributes:
-        avoids_loops: Whether a sentence whose best translation is a loop gets the best one in the beam that is none, or
-            stays as it is.
+        repairs: Whether a sentence whose best translation is a loop gets the best one in the beam that is none, or
+            stays as it is, and misspelled numbers and names are copied; see `repair_copies`.
         max_source_length: Maximum number of source tokens of a sentence; the rest of a longer one is cut off.
     """
 
@@ -79,7 +80,7 @@ class Translator:
         self.searcher = Searcher([model, *others], options, frozen=frozen)
         self.splitter = splitter
         self.dictionary = dictionary
-        self.avoids_loops = False
+        self.repairs = False
         limits = filter(None, (one.encoder.max_length for one in self.searcher.models))
         self.max_source_length = min([MAX_SOURCE_LENGTH, *(limit - 1 for limit in limits)])
         self._tokenizing = threading.Lock()  # spaCy fills caches while tokenising
@@ -312,12 +313,14 @@ class Translator:
         read = [[] if n in kept else tokens for n, tokens in enumerate(sentences)]
         translations = self._search(read, n_best, with_alignment, finish=finish)
         heads = next((best.alignment.size(1) for best, *_ in translations if best.alignment is not None), 1)
-        if self.avoids_loops:
+        if self.repairs:
             loops = [n for n, tokens in enumerate(read) if self._is_loop(tokens, translations[n][0])]
             beams = self._search([read[n] for n in loops], self.options.beam_size, with_alignment)
             for n, beam in zip(loops, beams, strict=True):
                 translations[n] = [one for one in beam if one.text and not self._is_loop(read[n], one)][:n_best]
             kept |= {n: read[n] for n in loops if not translations[n]}
+            if self.processor.src_tokenizer.kind == self.processor.tgt_tokenizer.kind == "subword":
+                translations = [list(map(self._with_copies, ranked)) for ranked in translations]
         for n, tokens in kept.items():
             translations[n] = [self._copy(tokens, heads if with_alignment else 0)]
         return translations
@@ -328,6 +331,12 @@ class Translator:
             return True
         alone = len(_as_text(src_tokens, self.processor.src_tokenizer).split()) == 1
         return alone and most_copies(translation.text.casefold().split()) > 1
+
+    def _with_copies(self, translation: Translation) -> Translation:
+        tokens = repair_copies(translation.src_tokens, translation.tokens, translation.token_log_probs)
+        if tokens == translation.tokens:
+            return translation
+        return dataclasses.replace(translation, text=_as_text(tokens, self.processor.tgt_tokenizer), tokens=tokens)
 
     def _copy(self, src_tokens: list[str], heads: int) -> Translation:
         """A source as its own translation, with an alignment of so many heads."""

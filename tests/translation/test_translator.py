@@ -121,7 +121,7 @@ def test_a_server_prefers_translations_in_the_beam_that_are_no_loops() -> None:
     for seed in range(4):
         model = translator(random_model(seed=seed), beam_size=4)
         plain, safe = model.translate(lines, n_best=4), copy.copy(model)
-        safe.avoids_loops = True
+        safe.repairs = True
         found = safe.translate(lines, n_best=2, with_alignment=True)
         for line, ranked, chosen, best in zip(lines, plain, found, safe.translate(lines), strict=True):
             allowed = max(2, count_copies(line)) if " " in line else 1

@@ -1,0 +1,104 @@
+"""Numbers and unknown names, which a translation takes over from its source, where the model misspelled them."""
+
+import math
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import NamedTuple
+
+from nmt.corpus.cleaning import NUMBER
+from nmt.text.tokenizers import WORD_BEGINNING
+
+NAME = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+SEPARATOR = re.compile(r"[.,:](?=\d)")
+SPELLED = 3
+"""Subwords from which a word with a capital is taken for a name that training has not shown."""
+SURE = 0.8
+"""Probability of its subwords, in the geometric mean, from which a name is right, however the source writes it."""
+SIMILAR = 0.6
+"""How similar a misspelled word is at least: characters that match in order, as a share of those of both words."""
+
+
+class _Word(NamedTuple):
+    """A word that may have to be copied.
+
+    Attributes:
+        begin: Its first subword.
+        end: The subword after its last one.
+        length: Number of its subwords that have letters or digits.
+        copied: Its first number, or its first letters if it has none.
+        key: The same without separators of digits.
+        is_unsure: Whether the model gave its subwords little probability.
+    """
+
+    begin: int
+    end: int
+    length: int
+    copied: str
+    key: str
+    is_unsure: bool
+
+    @property
+    def may_be_copied(self) -> bool:
+        """Whether a translation has it as the source does: a number, or a name that training has not shown."""
+        return self.key.isdecimal() or (self.key[0].isupper() and self.begin > 0 and self.length >= SPELLED)
+
+    def is_in(self, other: "_Word") -> bool:
+        """Whether a word of the translation is the same, or the same name with an ending."""
+        same, written = self.key.lower(), other.key.lower()
+        return written == same or (not same.isdecimal() and written.startswith(same))
+
+    def similarity(self, other: "_Word") -> float:
+        """How similar a word of the translation is, if it can be an attempt at the same number or name; otherwise 0.
+
+        A name ends as it does in the source; a translated adjective, which may have a capital too, does not.
+        """
+        same, written = self.key.lower(), other.key.lower()
+        is_spelled = other.copied[0].isupper() and other.length >= SPELLED and other.is_unsure
+        is_name = is_spelled and same[-2:] == written[-2:]
+        if same.isdecimal() != written.isdecimal() or not (is_name or same.isdecimal()):
+            return 0.0
+        return SequenceMatcher(None, same, written, autojunk=False).ratio()
+
+
+def repair_copies(src_tokens: Sequence[str], tokens: Sequence[str], log_probs: Sequence[float]) -> list[str]:
+    """The subwords of a translation, with misspelled numbers and names as in the source.
+
+    A number, or after the first word one with a capital and several subwords, is misspelled if the translation lacks
+    it and has a similar one that the source lacks: `236` for `2386`, `Noatrix` for `Novatrix`. A name of which the
+    model was sure stays, as `Schottland` for `Scotland`. There are as many subwords as before; the characters of a
+    word are dealt out to them anew.
+
+    Args:
+        src_tokens: Subwords of the source.
+        tokens: Subwords of its translation.
+        log_probs: Natural logarithm of the probability of each of them.
+    """
+    source, target = _find_words(src_tokens, [0.0] * len(src_tokens)), _find_words(tokens, log_probs)
+    repaired = list(tokens)
+    for word in source:
+        if not word.may_be_copied or any(word.is_in(other) for other in target):
+            continue
+        rivals = [other for other in target if not any(one.is_in(other) for one in source)]
+        similarity, wrong = max(((word.similarity(other), other) for other in rivals), default=(0.0, word))
+        if similarity >= SIMILAR:
+            target.remove(wrong)
+            text = "".join(tokens[wrong.begin : wrong.end]).replace(wrong.copied, word.copied, 1)
+            first = max(1, len(text) - (wrong.end - wrong.begin) + 1)
+            for place in range(wrong.begin, wrong.end):
+                repaired[place], text, first = text[:first], text[first:], 1
+    return repaired
+
+
+def _find_words(tokens: Sequence[str], log_probs: Sequence[float]) -> list[_Word]:
+    """The words of some subwords that have letters or digits."""
+    words = []
+    begins = [place for place, token in enumerate(tokens) if not place or token.startswith(WORD_BEGINNING)]
+    for begin, end in pairwise([*begins, len(tokens)]):
+        text = "".join(tokens[begin:end])
+        if copied := NUMBER.search(text) or NAME.search(text):
+            length = sum(any(map(str.isalnum, token)) for token in tokens[begin:end])
+            is_unsure = sum(log_probs[begin:end]) < math.log(SURE) * (end - begin)
+            words.append(_Word(begin, end, length, copied[0], SEPARATOR.sub("", copied[0]), is_unsure))
+    return words
