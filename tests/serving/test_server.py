@@ -284,6 +284,16 @@ def test_loops_are_not_served() -> None:
         assert found == next((one.text for one in ranked if not loop.search(one.text)), text)
 
 
+def test_a_misspelled_name_is_served_as_in_the_text() -> None:
+    (direction,) = nmt.serving.serve.open_directions([GOLDEN_MODEL], "cpu", {}, ())
+    text = "The dog sees Bauttt"
+    plain = nmt.load(GOLDEN_MODEL, device="cpu").translate(text)
+    served = direction.translator.translate(text, with_alignment=True)
+    assert (plain.text, served.text) == ("Der Muttt an.", "Der Bauttt an.")
+    assert served.alignment is not None
+    assert len(served.alignment) == len(served.tokens) + 1 == len(plain.tokens) + 1
+
+
 def test_models_of_one_direction_translate_together(cli: Cli, tmp_path: Path) -> None:
     other = shutil.copytree(GOLDEN_MODEL, tmp_path / "other")
     generator = torch.Generator().manual_seed(1)
