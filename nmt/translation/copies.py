@@ -14,6 +14,8 @@ NAME = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 SEPARATOR = re.compile(r"[.,:](?=\d)")
 SPELLED = 3
 """Subwords from which a word with a capital is taken for a name that training has not shown."""
+LONGEST = 40
+"""Characters of the longest name or number that is compared with others."""
 SURE = 0.8
 """Probability of its subwords, in the geometric mean, from which a name is right, however the source writes it."""
 SIMILAR = 0.6
@@ -76,14 +78,14 @@ def repair_copies(src_tokens: Sequence[str], tokens: Sequence[str], log_probs: S
         log_probs: Natural logarithm of the probability of each of them.
     """
     source, target = _find_words(src_tokens, [0.0] * len(src_tokens)), _find_words(tokens, log_probs)
+    rivals = [other for other in target if not any(one.is_in(other) for one in source)]
     repaired = list(tokens)
     for word in source:
         if not word.may_be_copied or any(word.is_in(other) for other in target):
             continue
-        rivals = [other for other in target if not any(one.is_in(other) for one in source)]
         similarity, wrong = max(((word.similarity(other), other) for other in rivals), default=(0.0, word))
         if similarity >= SIMILAR:
-            target.remove(wrong)
+            rivals.remove(wrong)
             text = "".join(tokens[wrong.begin : wrong.end]).replace(wrong.copied, word.copied, 1)
             first = max(1, len(text) - (wrong.end - wrong.begin) + 1)
             for place in range(wrong.begin, wrong.end):
@@ -92,12 +94,12 @@ def repair_copies(src_tokens: Sequence[str], tokens: Sequence[str], log_probs: S
 
 
 def _find_words(tokens: Sequence[str], log_probs: Sequence[float]) -> list[_Word]:
-    """The words of some subwords that have letters or digits."""
+    """The words of some subwords that have letters or digits, but for very long ones."""
     words = []
     begins = [place for place, token in enumerate(tokens) if not place or token.startswith(WORD_BEGINNING)]
     for begin, end in pairwise([*begins, len(tokens)]):
         text = "".join(tokens[begin:end])
-        if copied := NUMBER.search(text) or NAME.search(text):
+        if (copied := NUMBER.search(text) or NAME.search(text)) and len(copied[0]) <= LONGEST:
             length = sum(any(map(str.isalnum, token)) for token in tokens[begin:end])
             is_unsure = sum(log_probs[begin:end]) < math.log(SURE) * (end - begin)
             words.append(_Word(begin, end, length, copied[0], SEPARATOR.sub("", copied[0]), is_unsure))

@@ -28,6 +28,7 @@ UNCHANGED = [
     ("▁I ▁see ▁Q u o", "▁Ich ▁sehe ▁B a r t"),  # not similar
     ("▁The ▁A fric an s", "▁Die ▁Afrik a ner"),  # it ends otherwise
     ("▁a ▁T - s hirt", "▁ein ▁T - S hirt"),
+    ("▁, ▁" + "12 " * 20 + "1", "▁" + "12 " * 21),  # longer than any that is compared
     ("▁,", "▁,"),
 ]
 
