@@ -30,7 +30,7 @@ class _Word(NamedTuple):
         end: The subword after its last one.
         length: Number of its subwords that have letters or digits.
         copied: Its first number, or its first letters if it has none.
-        key: The same without separators of digits.
+        key: The same in small letters, without separators of digits.
         is_unsure: Whether the model gave its subwords little probability.
     """
 
@@ -44,24 +44,22 @@ class _Word(NamedTuple):
     @property
     def may_be_copied(self) -> bool:
         """Whether a translation has it as the source does: a number, or a name that training has not shown."""
-        return self.key.isdecimal() or (self.key[0].isupper() and self.begin > 0 and self.length >= SPELLED)
+        return self.key.isdecimal() or (self.copied[0].isupper() and self.begin > 0 and self.length >= SPELLED)
 
     def is_in(self, other: "_Word") -> bool:
         """Whether a word of the translation is the same, or the same name with an ending."""
-        same, written = self.key.lower(), other.key.lower()
-        return written == same or (not same.isdecimal() and written.startswith(same))
+        return other.key == self.key or (not self.key.isdecimal() and other.key.startswith(self.key))
 
     def similarity(self, other: "_Word") -> float:
         """How similar a word of the translation is, if it can be an attempt at the same number or name; otherwise 0.
 
         A name ends as it does in the source; a translated adjective, which may have a capital too, does not.
         """
-        same, written = self.key.lower(), other.key.lower()
+        is_number = self.key.isdecimal()
         is_spelled = other.copied[0].isupper() and other.length >= SPELLED and other.is_unsure
-        is_name = is_spelled and same[-2:] == written[-2:]
-        if same.isdecimal() != written.isdecimal() or not (is_name or same.isdecimal()):
+        if is_number != other.key.isdecimal() or not (is_number or (is_spelled and self.key[-2:] == other.key[-2:])):
             return 0.0
-        return SequenceMatcher(None, same, written, autojunk=False).ratio()
+        return SequenceMatcher(None, self.key, other.key, autojunk=False).ratio()
 
 
 def repair_copies(src_tokens: Sequence[str], tokens: Sequence[str], log_probs: Sequence[float]) -> list[str]:
@@ -102,5 +100,5 @@ def _find_words(tokens: Sequence[str], log_probs: Sequence[float]) -> list[_Word
         if (copied := NUMBER.search(text) or NAME.search(text)) and len(copied[0]) <= LONGEST:
             length = sum(any(map(str.isalnum, token)) for token in tokens[begin:end])
             is_unsure = sum(log_probs[begin:end]) < math.log(SURE) * (end - begin)
-            words.append(_Word(begin, end, length, copied[0], SEPARATOR.sub("", copied[0]), is_unsure))
+            words.append(_Word(begin, end, length, copied[0], SEPARATOR.sub("", copied[0]).lower(), is_unsure))
     return words
