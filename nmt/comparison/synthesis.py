@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -191,21 +192,43 @@ class _Steps:
             raise DataError(f"{self.folder}: {other}; choose another --output")
 
     def run(self, complete: Config) -> Synthesis:
-        """Do what is left to do; `auto` stands for the same numbers with synthetic pairs as without."""
-        from nmt.corpus.prepare import fit_to_data
+        """Do what is left to do."""
         from nmt.models.run_records import find_model
 
         original, files = self.original, [*map(Path, self.files("synthetic"))]
-        complete = fit_to_data(complete, self.prepare(self.config, "alone"))
+        self.prepare(self.config, "alone")
         if not original.exists():
             self.collect(original)
         alone = self.train(self.config, "alone")
-        models = [*map(find_model, self.teachers)] or [self.train(self.reverse(), "reverse")]
+        models = [*map(find_model, self.teachers)] or [self.train(self.reverse(alone), "reverse")]
         translated = self.translate(models, original, "translated.txt", sample=self.sample)
         again = None if self.round_trip is None else self.translate([alone], translated, "round_trip.txt")
         if not files[1].exists():
             self.write_pairs(files, original, translated, again)
-        return self.evaluate(alone, self.train(complete, "complete"))
+        return self.evaluate(alone, self.train(self.after(alone, complete), "complete"))
+
+    def after(self, alone: Path, complete: Config) -> Config:
+        """The config of the final model, which goes on from the first one for as many updates and validations.
+
+        Real pairs are repeated, so that an epoch has about as many of them as of synthetic ones.
+        """
+        from nmt.config import load_config, read_config
+        from nmt.corpus.dataset import read_marker
+        from nmt.corpus.lines import read_file_lines
+        from nmt.models.run_records import read_value
+
+        first, real = read_config(alone / CONFIG), read_marker(alone.parent / "data").distinct
+        synthetic = self.weight * sum(1 for _ in read_file_lines(Path(self.files("synthetic")[1]), None))
+        values = {
+            "parent": {"run": str(alone), "pieces": "own"},
+            "data.weight": first.data.weight * max(1, round(synthetic / real)),
+            "model.output_norm": first.model.output_norm,
+            "train.batch.size": first.train.batch.size,
+            "train.epochs": first.train.epochs,
+            "train.max_updates": read_value(alone, "updates"),
+            "train.validation.every": first.train.validation.every or read_value(alone, "updates_per_epoch"),
+        }
+        return load_config(complete, values)
 
     def prepare(self, config: Config, name: str) -> Path:
         """Data of a config."""
@@ -229,10 +252,14 @@ class _Steps:
             train(config, data=data, output=run, resume=True)
         return run
 
-    def reverse(self) -> Config:
-        """The config of the opposite direction, on the training and validation pairs of the model for the first one."""
+    def reverse(self, alone: Path) -> Config:
+        """The config of the opposite direction, on the training and validation pairs of the model for the first one.
+
+        Its model goes on from that one for half as many updates.
+        """
         from nmt.config import load_config
         from nmt.corpus import Pair
+        from nmt.models.run_records import read_value
 
         (self.folder / "reverse").mkdir(exist_ok=True)
         valid = [Pair(example.src, example.references[0]) for example in self.examples("valid")]
@@ -254,7 +281,8 @@ class _Steps:
             self.config,
             {
                 "name": f"{self.config.name}-reverse",
-                "parent.run": None,
+                "parent": {"run": str(alone), "pieces": "own"},
+                "train.max_updates": math.ceil(read_value(alone, "updates") / 2),
                 **{f"data.{key}": value for key, value in values.items()},
                 **{f"data.split.{key}": value for key, value in split.items()},
             },

@@ -293,6 +293,8 @@ class DataSection(Section):
     extra: dict[str, ExtraSection] = {}
     """Further corpora for training alone, by names of your own: {web: {source: FILE, weight: 0.5, tag: <web>}}. A pair
     is `weight` times in an epoch, and `tag`, if there is one, is the first token of its source."""
+    weight: Count = key(1, unit="1")
+    """How often a training pair of the corpus itself is in an epoch, such as 10 beside a far larger corpus in extra."""
     test: Files = ()
     """A public test set, as source, in place of split.test_size; pairs that share a sentence with it are left out."""
     columns: tuple[Columns, Columns] = key((1, 2), unit="column")

@@ -160,6 +160,7 @@ def _write_directory(config: Config, output: Path) -> DataReport:
         # Splitting: from here on, a pair is a row of the store. Copies of training pairs come after all others.
         splits = splitting.split_corpus(config.data, evaluation_sources, store, rows, cleaned)
         copies, augmented = augmentation.add_copies(config.data, store, splits)
+        copies = np.concatenate([copies, np.repeat(np.concatenate([splits.train, copies]), config.data.weight - 1)])
         splits, repetitions, extra_pairs = extra.add_corpora(config.data, others, store, splits)
         config = _fit(config, len(splits.train), choose_by_amount(len(splits.train)))
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
@@ -239,8 +240,7 @@ def fit_to_data(config: Config, directory: Path) -> Config:
     from nmt.corpus.dataset import CONFIG, read_marker
 
     if automatic := automatic_keys(config):
-        made, marker = read_config(directory / CONFIG), read_marker(directory)
-        pairs = max(1, marker.pairs.get("train", 1) - marker.copies)
+        made, pairs = read_config(directory / CONFIG), max(1, read_marker(directory).distinct)
         of_data = {path: value_at(made, path) for path in automatic if path.startswith(("data.", "text."))}
         config = resolve_auto(config, {**choose_by_amount(pairs), **of_data})
     return config

@@ -10,6 +10,7 @@ from processes import PIPE, start
 from sacrebleu.metrics import CHRF
 
 import nmt
+from nmt.config import read_config
 from nmt.corpus.dataset import open_data, read_examples
 from nmt.evaluation.training_text import read_training_pairs
 from nmt.system.files import read_json
@@ -70,6 +71,23 @@ def test_the_final_model_learns_from_both_and_from_nothing_else(finished: Path) 
         assert report["overlap"][split] == {"sources": 0, "targets": 0, "examples": 20}
 
 
+def test_real_and_synthetic_pairs_are_equally_frequent_and_training_goes_on_from_the_first_model(
+    random_project: Project, text: Path, tmp_path: Path, cli: Cli
+) -> None:
+    """6 synthetic pairs 60 times beside 120 real ones 3 times."""
+    output = tmp_path / "out"
+    automatic = [word for key in ("train.batch.size", "model.output_norm") for word in ("--set", f"{key}=auto")]
+    options = ["--text", text, "--weight", "60", "--set", "train.epochs=30", *automatic]
+    assert cli(*command(random_project, output, *options)).code == 0
+    folders = [output / name / "run" for name in ("alone", "reverse", "complete")]
+    assert [read_json(folder / "run.json")["updates"] for folder in folders] == [120, 60, 120]
+    configs = [read_config(folder / "config.yaml") for folder in folders]
+    assert [config.parent.run for config in configs] == [None, *[str(folders[0])] * 2]
+    assert [config.data.weight for config in configs] == [1, 1, 3]
+    assert [(config.train.batch.size, config.model.output_norm) for config in configs] == [(32, 5.0)] * 3
+    assert read_json(output / "complete/data/report.json")["copies"] == 6 * 59 + 120 * 2
+
+
 def test_the_table_has_scores_of_both_and_words_by_frequency(finished: Path) -> None:
     text = (finished / "table.md").read_text(encoding="utf-8")
     for name in ("alone", "complete"):
@@ -120,7 +138,8 @@ def test_a_round_trip_that_does_not_come_back_is_left_out(
     finished: Path, random_project: Project, text: Path, tmp_path: Path, cli: Cli
 ) -> None:
     output = tmp_path / "out"
-    assert cli(*command(random_project, output, "--text", text, "--round-trip", "5", "--sample")).code == 0
+    options = ["--text", text, "--round-trip", "5", "--sample", "--set", "train.epochs=12"]
+    assert cli(*command(random_project, output, *options)).code == 0
     assert (output / "translated.txt").read_bytes() != (finished / "translated.txt").read_bytes()  # drawn
     both = zip(read(output / "round_trip.txt"), NEW, strict=True)
     assert read(output / "synthetic.de") == [
@@ -142,8 +161,9 @@ def test_teachers_translate_the_training_sources(
     assert "reverse" not in names(tmp_path / "out")
 
 
-def test_auto_does_not_count_synthetic_pairs(random_project: Project, text: Path, tmp_path: Path, cli: Cli) -> None:
-    """Otherwise two recipes would be compared, not two amounts of text."""
+def test_auto_batches_are_those_of_the_pairs_alone(
+    random_project: Project, text: Path, tmp_path: Path, cli: Cli
+) -> None:
     options = ["--text", text, "--set", "train.batch.size=auto"]
     outcome = cli(*command(random_project, tmp_path / "out", *options))
     assert (outcome.code, outcome.err.count("auto: with ")) == (0, 2)  # of the pairs alone, and in reverse

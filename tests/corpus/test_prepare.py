@@ -643,6 +643,17 @@ def test_further_corpora_are_for_training_alone_weighted_and_tagged() -> None:
     assert set(load_seen(Path("out/text") / SEEN)) == set(identities([src for src, _ in [*first, *new]]))
 
 
+def test_the_corpus_itself_and_copies_of_its_pairs_are_repeated_by_its_weight() -> None:
+    augment("plain", {"all_caps": 1.0})
+    write_table([("More text .", "mehr Text .")], "more.tsv")
+    sizes = {"data.split.valid_size": 5, "data.split.test_size": 10, "data.augment": {"all_caps": 1.0}}
+    report = run({**sizes, "data.weight": 3, "data.extra": {"more": {"source": "more.tsv"}}}, "thrice")
+    plain, thrice = training_pairs("plain"), training_pairs("thrice")
+    assert thrice == [*plain[:45], ("More text .", "mehr Text ."), *plain[45:], *sorted(plain * 2, key=plain.index)]
+    assert report["copies"] == len(thrice) - 46
+    assert examples_of("test", "plain") == examples_of("test", "thrice")
+
+
 def test_a_tag_is_one_piece() -> None:
     write_table([(src.replace("0", "o"), tgt) for src, tgt in CATS])
     extra = "data.extra={b: {source: corpus.tsv, tag: <bt>}}"
