@@ -192,11 +192,12 @@ class _Steps:
             raise DataError(f"{self.folder}: {other}; choose another --output")
 
     def run(self, complete: Config) -> Synthesis:
-        """Do what is left to do."""
+        """Do what is left to do; a student of teachers has new weights, and what is `auto` as for the pairs alone."""
+        from nmt.corpus.prepare import fit_to_data
         from nmt.models.run_records import find_model
 
         original, files = self.original, [*map(Path, self.files("synthetic"))]
-        self.prepare(self.config, "alone")
+        data = self.prepare(self.config, "alone")
         if not original.exists():
             self.collect(original)
         alone = self.train(self.config, "alone")
@@ -205,7 +206,8 @@ class _Steps:
         again = None if self.round_trip is None else self.translate([alone], translated, "round_trip.txt")
         if not files[1].exists():
             self.write_pairs(files, original, translated, again)
-        return self.evaluate(alone, self.train(self.after(alone, complete), "complete"))
+        complete = fit_to_data(complete, data) if self.teachers else self.after(alone, complete)
+        return self.evaluate(alone, self.train(complete, "complete"))
 
     def after(self, alone: Path, complete: Config) -> Config:
         """The config of the final model, which goes on from the first one for as many updates and validations.
@@ -382,7 +384,7 @@ class _Steps:
     def evaluate(self, *runs: Path) -> Synthesis:
         """Score both models on the same split."""
         from nmt.corpus.data_report import format_markdown
-        from nmt.corpus.dataset import open_data
+        from nmt.corpus.dataset import open_data, read_marker
         from nmt.evaluation.breakdown import Breakdown, accuracy_by_frequency
         from nmt.evaluation.metrics import ScoringRules
         from nmt.evaluation.model_evaluation import evaluate_model
@@ -410,9 +412,9 @@ class _Steps:
         words = next(Breakdown(accuracy, {}, {}, []).sections())
         rows = []
         for name, run, evaluation in zip(NAMES, runs, evaluations, strict=True):
-            pairs, outcome = open_data(run.parent / "data").train, RunOutcome.read(run)
+            pairs, outcome = read_marker(run.parent / "data").distinct, RunOutcome.read(run)
             scores = [f"{evaluation.bleu:.2f}", f"{evaluation.chrf:.2f}"]
-            rows.append([name, f"{len(pairs):,}", f"{outcome.updates:,}", f"{outcome.seconds / 60:.1f}", *scores])
+            rows.append([name, f"{pairs:,}", f"{outcome.updates:,}", f"{outcome.seconds / 60:.1f}", *scores])
         header = ["trained on", "pairs", "updates", "minutes", "BLEU", "chrF"]
         steps = ReportSection(
             f"Scores on {self.split}", [Table(header, rows, "lrrrrr"), evaluations[1].comparison_table]

@@ -159,6 +159,8 @@ def test_teachers_translate_the_training_sources(
     assert read(tmp_path / "out/synthetic.en") == sources
     assert read(tmp_path / "out/synthetic.de") == translated.splitlines()
     assert "reverse" not in names(tmp_path / "out")
+    student = read_config(tmp_path / "out/complete/run/config.yaml")
+    assert (student.parent.run, student.data.weight, student.train.max_updates) == (None, 1, None)
 
 
 def test_auto_batches_are_those_of_the_pairs_alone(
