@@ -206,10 +206,10 @@ class _Steps:
         again = None if self.round_trip is None else self.translate([alone], translated, "round_trip.txt")
         if not files[1].exists():
             self.write_pairs(files, original, translated, again)
-        complete = fit_to_data(complete, data) if self.teachers else self.after(alone, complete)
+        complete = fit_to_data(complete, data) if self.teachers else self.go_on(alone, complete)
         return self.evaluate(alone, self.train(complete, "complete"))
 
-    def after(self, alone: Path, complete: Config) -> Config:
+    def go_on(self, alone: Path, complete: Config) -> Config:
         """The config of the final model, which goes on from the first one for as many updates and validations.
 
         Real pairs are repeated, so that an epoch has about as many of them as of synthetic ones.
@@ -219,11 +219,11 @@ class _Steps:
         from nmt.corpus.lines import read_file_lines
         from nmt.models.run_records import read_value
 
-        first, real = read_config(alone / CONFIG), read_marker(alone.parent / "data").distinct
+        first, real = read_config(alone / CONFIG), read_marker(alone.parent / "data").pairs["train"]
         synthetic = self.weight * sum(1 for _ in read_file_lines(Path(self.files("synthetic")[1]), None))
         values = {
             "parent": {"run": str(alone), "pieces": "own"},
-            "data.weight": first.data.weight * max(1, round(synthetic / real)),
+            "data.weight": complete.data.weight * max(1, round(synthetic / real)),
             "model.output_norm": first.model.output_norm,
             "train.batch.size": first.train.batch.size,
             "train.epochs": first.train.epochs,
@@ -275,6 +275,7 @@ class _Steps:
             "source": source,
             "reverse": not self.config.data.reverse,
             "extra": {},
+            "weight": 1,
             "test": [],
             "first_lines": None,
         }
@@ -412,7 +413,7 @@ class _Steps:
         words = next(Breakdown(accuracy, {}, {}, []).sections())
         rows = []
         for name, run, evaluation in zip(NAMES, runs, evaluations, strict=True):
-            pairs, outcome = read_marker(run.parent / "data").distinct, RunOutcome.read(run)
+            pairs, outcome = read_marker(run.parent / "data").pairs["train"], RunOutcome.read(run)
             scores = [f"{evaluation.bleu:.2f}", f"{evaluation.chrf:.2f}"]
             rows.append([name, f"{pairs:,}", f"{outcome.updates:,}", f"{outcome.seconds / 60:.1f}", *scores])
         header = ["trained on", "pairs", "updates", "minutes", "BLEU", "chrF"]

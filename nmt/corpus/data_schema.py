@@ -146,20 +146,15 @@ class Marker:
 
     Attributes:
         format_version: Format of the directory.
-        pairs: Pairs of each split.
+        pairs: Pairs of each split; in training, without copies.
         sha256: SHA-256 checksums, by name, of the files that training depends on; empty if never computed.
-        copies: How many of the last training pairs are copies of others, in another form (`data.augment`) or repeated.
+        copies: Copies of training pairs, in another form (`data.augment`) or repeated, which come after them.
     """
 
     format_version: int
     pairs: Mapping[str, int] = field(default_factory=dict)
     sha256: Mapping[str, str] = field(default_factory=dict)
     copies: Annotated[int, Field(strict=True, ge=0)] = 0
-
-    @property
-    def distinct(self) -> int:
-        """How many training pairs are not copies of others."""
-        return self.pairs.get("train", 0) - self.copies
 
 
 def parse_report(content: object) -> DataReport:

@@ -240,7 +240,7 @@ def fit_to_data(config: Config, directory: Path) -> Config:
     from nmt.corpus.dataset import CONFIG, read_marker
 
     if automatic := automatic_keys(config):
-        made, pairs = read_config(directory / CONFIG), max(1, read_marker(directory).distinct)
+        made, pairs = read_config(directory / CONFIG), max(1, read_marker(directory).pairs.get("train", 1))
         of_data = {path: value_at(made, path) for path in automatic if path.startswith(("data.", "text."))}
         config = resolve_auto(config, {**choose_by_amount(pairs), **of_data})
     return config

@@ -163,12 +163,15 @@ def test_teachers_translate_the_training_sources(
     assert (student.parent.run, student.data.weight, student.train.max_updates) == (None, 1, None)
 
 
-def test_auto_batches_are_those_of_the_pairs_alone(
+def test_batches_and_the_weight_of_the_corpus_are_those_of_the_pairs_alone(
     random_project: Project, text: Path, tmp_path: Path, cli: Cli
 ) -> None:
-    options = ["--text", text, "--set", "train.batch.size=auto"]
+    """But for the reverse model, whose pairs are all of the corpus."""
+    options = ["--text", text, "--set", "train.batch.size=auto", "--set", "data.weight=2"]
     outcome = cli(*command(random_project, tmp_path / "out", *options))
     assert (outcome.code, outcome.err.count("auto: with ")) == (0, 2)  # of the pairs alone, and in reverse
+    folders = [tmp_path / "out" / name / "run" for name in ("alone", "reverse", "complete")]
+    assert [read_config(folder / "config.yaml").data.weight for folder in folders] == [2, 1, 2]
 
 
 @pytest.mark.parametrize(

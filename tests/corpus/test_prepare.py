@@ -584,14 +584,15 @@ def test_copies_that_are_too_long_are_left_out(cli: Cli) -> None:
 
 
 def test_auto_becomes_numbers_of_the_corpus_in_data_and_run_and_a_resumed_run_keeps_them(cli: Cli) -> None:
-    rows = shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()[:1200]
+    rows = shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()[:2400]
     write_lines("corpus.tsv", ["\t".join(row.split("\t")[:2]) for row in rows])
     small = "model={embedding_size: 8, encoder: {hidden_size: 8}, decoder: {hidden_size: 8}}"
-    Path("mine.yaml").write_text("extends: base\ndata: {source: corpus.tsv, src_language: en, tgt_language: de}\n")
+    data = "{source: corpus.tsv, src_language: en, tgt_language: de, weight: 3}"
+    Path("mine.yaml").write_text(f"extends: base\ndata: {data}\n")
     output = cli("preprocess", "--config", "mine.yaml")
     made = read_config(Path("data/prepared/mine/config.yaml"))
-    split, (training, *_) = made.data.split, (len(open_data(Path("data/prepared/mine")).train),)
-    assert split.valid_size == split.test_size == 120
+    split, training = made.data.split, len(open_data(Path("data/prepared/mine")).train) // 3
+    assert split.valid_size == split.test_size == 240
     assert made.text.subword.vocabulary_size == max(500, training // 2)
     assert f"auto: with {training:,} pairs text.subword.vocabulary_size {max(500, training // 2)}, " in output.err
     run_twice = ("--config", "mine.yaml", "--set", small, "--set", "train.max_updates=2")
@@ -599,7 +600,7 @@ def test_auto_becomes_numbers_of_the_corpus_in_data_and_run_and_a_resumed_run_ke
     stored = read_config(Path("runs/mine/config.yaml"))
     assert stored.text == made.text
     assert (stored.model.dropout, stored.model.output_norm, stored.train.batch.size) == (0.5, 5.0, 32)
-    assert stored.train.epochs == min(6000 * 32 // training, 200)
+    assert stored.train.epochs == 6000 * 32 // training < 150
     cli("train", "--config", "runs/mine/config.yaml", "--set", "train.max_updates=4", "--resume")
     cli("train", *run_twice[:-1], "train.max_updates=5", "--resume")  # auto again, and so the same numbers
     assert read_json(Path("runs/mine/run.json"))["updates"] == 5
