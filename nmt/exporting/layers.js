@@ -71,22 +71,17 @@ function concatenate(parts, count) {
   return all;
 }
 
-/** The columns of each head: [count, heads * size] -> heads times [count, size]. */
-function splitHeads(all, count, heads) {
-  if (heads === 1) return [all];
-  const width = all.length / count, size = width / heads;
-  return Array.from({ length: heads }, (_, head) => {
-    const part = new Float32Array(count * size);
-    for (let row = 0; row < count; row++) part.set(all.subarray(row * width + head * size, row * width + (head + 1) * size), row * size);
-    return part;
-  });
-}
-
 /** Some rows of [count, size]. */
 function takeRows(all, size, rows) {
   const taken = new Float32Array(rows.length * size);
   rows.forEach((row, n) => taken.set(all.subarray(row * size, (row + 1) * size), n * size));
   return taken;
+}
+
+/** The columns of each head: [count, heads * size] -> heads times [count, size]. */
+function splitHeads(all, count, heads) {
+  const size = all.length / count / heads;
+  return Array.from({ length: heads }, (_, head) => takeRows(all, size, Array.from({ length: count }, (_, row) => row * heads + head)));
 }
 
 /** A vector `count` times. */
@@ -133,38 +128,27 @@ function softmax(scores, begin, end) {
 
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 
-/** The product of each query with each key: [S, K] and [count, K] -> [count, S]. */
-function products(weight, keys, queries, count, S) {
+/** The sum of `term` over the numbers of each query and each key: [count, K] and [S, K] -> [count, S]. */
+function sumPairs(queries, keys, count, S, term) {
   const size = keys.length / S, scores = new Float32Array(count * S);
   for (let n = 0; n < count * S; n++) {
     const query = Math.floor(n / S) * size, key = (n % S) * size;
     let sum = 0;
-    for (let k = 0; k < size; k++) sum += queries[query + k] * keys[key + k];
+    for (let k = 0; k < size; k++) sum += term(queries[query + k], keys[key + k], k);
     scores[n] = sum;
   }
   return scores;
 }
 
-const projected = (weight, keys, S) => linear(weight, "key", keys, S);
-/** Scores (nmt/layers/attention): what is kept of the keys of a sentence [S, K], and queries [count, Q] -> [count, S]. */
-const SCORES = {
-  dot: { project: (weight, keys) => keys, score: products },
-  general: { project: projected, score: products },
-  scaled_dot: { project: (weight, keys, S) => keys.map((value) => value / Math.sqrt(keys.length / S)), score: products },
-  additive: {
-    project: projected,
-    score(weight, keys, queries, count, S) {
-      const v = lookUp(weight("energy.weight"), [0]), size = v.length, scores = new Float32Array(count * S);
-      const asked = linear(weight, "query", queries, count);
-      for (let n = 0; n < count * S; n++) {
-        const query = Math.floor(n / S) * size, key = (n % S) * size;
-        for (let k = 0; k < size; k++) scores[n] += v[k] * Math.tanh(asked[query + k] + keys[key + k]);
-      }
-      return scores;
-    },
-  },
-};
-SCORES.concat = SCORES.additive;
+const products = (weight, queries, keys, count, S) => sumPairs(queries, keys, count, S, (q, key) => q * key);
+
+function additive(weight, queries, keys, count, S) {
+  const v = lookUp(weight("energy.weight"), [0]), asked = linear(weight, "query", queries, count);
+  return sumPairs(asked, keys, count, S, (q, key, k) => v[k] * Math.tanh(q + key));
+}
+
+/** Scores (nmt/layers/attention) of queries [count, Q], and what is kept of the keys of a sentence [S, K]: [count, S]. */
+const SCORES = { dot: products, general: products, scaled_dot: products, additive, concat: additive };
 
 /** Attention of several hypotheses to one sentence. */
 class Attention {
@@ -179,7 +163,8 @@ class Attention {
   memorize(states, summary, S) {
     if (!this.score) return { S, summary };
     const [all, values] = ["key", "value"].map((part) => splitHeads(linear(this.weight, `heads.${part}`, states, S), S, this.settings.heads));
-    return { S, keys: all.map((part) => this.score.project(this.scoreWeight, part, S)), values };
+    const scale = this.settings.score === "scaled_dot" ? Math.sqrt(all[0].length / S) : 1;
+    return { S, keys: all.map((part) => linear(this.scoreWeight, "key", part, S).map((value) => value / scale)), values };
   }
 
   /** Context [count, D], and an alignment [heads * S] for each query [count, Q], at step `t`. */
@@ -190,7 +175,7 @@ class Attention {
     const alignments = Array.from({ length: count }, () => new Float32Array(heads * S));
     const windows = this.locate(queries, count, t, S);
     const contexts = asked.map((own, head) => {
-      const scores = this.score.score(this.scoreWeight, keys[head], own, count, S), size = values[head].length / S;
+      const scores = this.score(this.scoreWeight, own, keys[head], count, S), size = values[head].length / S;
       const context = new Float32Array(count * size);
       for (let row = 0; row < count; row++) {
         const weights = this.weigh(scores.subarray(row * S, (row + 1) * S), windows[row]);

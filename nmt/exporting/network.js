@@ -30,9 +30,4 @@ class Network {
     const stretched = this.norm === null ? readout : toUnit(readout, readout.length / count).map((value) => this.norm ** 2 * value);
     return { logits: multiply(this.output, stretched, count, repeat(this.bias, count)), alignments, state };
   }
-
-  /** The state of some hypotheses. */
-  select(state, rows) {
-    return this.decoder.select(state, rows);
-  }
 }

@@ -29,8 +29,9 @@ class RecurrentLayer {
     this.size = this.U.columns;
   }
 
-  zeros(count) {
-    const zeros = () => new Float32Array(count * this.size);
+  /** The state of one hypothesis before the first step. */
+  zeros() {
+    const zeros = () => new Float32Array(this.size);
     return this.kind === "lstm" ? { h: zeros(), c: zeros() } : { h: zeros() };
   }
 
@@ -64,7 +65,7 @@ class RecurrentEncoder {
       const inputs = normalize(this.weight, `connections.${n}.norm`, outputs), parts = [], last = [];
       for (const [backward, layer] of directions.entries()) {
         const projected = layer.project(inputs, S), gates = projected.length / S, states = new Float32Array(S * layer.size);
-        let state = layer.zeros(1);
+        let state = layer.zeros();
         for (let step = 0; step < S; step++) {
           const at = backward ? S - 1 - step : step;
           state = layer.step(projected.subarray(at * gates, (at + 1) * gates), state, 1);
@@ -97,7 +98,7 @@ class RecurrentDecoder {
   /** Memory of a sentence, and the state before the first word (`initial_state`). */
   start({ states, final, backward, ends }, S) {
     const { initial_state: initial, input_feeding } = this.settings;
-    const layers = initial === "copy" ? ends : this.layers.map((layer) => layer.zeros(1));
+    const layers = initial === "copy" ? ends : this.layers.map((layer) => layer.zeros());
     if (this.weight("initial_state.projection.weight")) {
       const all = linear(this.weight, "initial_state.projection", initial === "backward" ? backward : final, 1).map(Math.tanh);
       let at = 0; // h of all layers, then c of all layers

@@ -58,7 +58,7 @@ function* search(network, source, decode) {
     }
     // Log-probabilities only fall, so no other hypothesis can score higher than this.
     if (!rows.length || !(rows[0].total / norm(limit) > best)) break;
-    state = network.select(after, rows.map(({ row }) => row));
+    state = network.decoder.select(after, rows.map(({ row }) => row));
     yield rows[0].words;
   }
   const ends = nodes.flatMap(({ score }, number) => (score === null ? [] : [number]));
