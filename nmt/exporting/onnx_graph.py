@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partialmethod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,20 +47,11 @@ class Value:
         """The value with further axes of size 1."""
         return self.op("Unsqueeze", axes)
 
-    def __add__(self, other: Operand) -> Value:
-        return self.op("Add", other)
-
-    def __sub__(self, other: Operand) -> Value:
-        return self.op("Sub", other)
-
-    def __mul__(self, other: Operand) -> Value:
-        return self.op("Mul", other)
-
-    def __truediv__(self, other: Operand) -> Value:
-        return self.op("Div", other)
-
-    def __matmul__(self, other: Operand) -> Value:
-        return self.op("MatMul", other)
+    __add__: partialmethod[Value] = partialmethod(op, "Add")
+    __sub__: partialmethod[Value] = partialmethod(op, "Sub")
+    __mul__: partialmethod[Value] = partialmethod(op, "Mul")
+    __truediv__: partialmethod[Value] = partialmethod(op, "Div")
+    __matmul__: partialmethod[Value] = partialmethod(op, "MatMul")
 
 
 Operand = Value | Tensor | int | float | Sequence[int] | None

@@ -35,8 +35,6 @@ class Format(ABC):
     name: ClassVar[str]
     several: ClassVar[bool] = False
     """Whether it shows more than the best translation."""
-    shows_attention: ClassVar[bool] = False
-    """Whether it can show attention weights."""
     needs_alignment: ClassVar[bool] = False
     """Whether it needs attention weights."""
     processor: TextProcessor
@@ -91,7 +89,6 @@ class JsonLinesFormat(Format):
 
     name = "jsonl"
     several = True
-    shows_attention = True
     needs_alignment = True
 
     def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
@@ -150,7 +147,6 @@ def choose_format(
     if n_best > 1 and not FORMATS[name].several:
         names = " or ".join(name for name, kind in FORMATS.items() if kind.several)
         raise ConfigError(f"--n-best {n_best}: {name} shows one translation per line; use --format {names}")
-    if with_attention and not FORMATS[name].shows_attention:
-        names = ", ".join(name for name, kind in FORMATS.items() if kind.shows_attention)
-        raise ConfigError(f"--with-attention: {name} has no place for attention weights; use --format {names}")
+    if with_attention and name != JsonLinesFormat.name:
+        raise ConfigError(f"--with-attention: {name} has no place for attention weights; use --format jsonl")
     return FORMATS[name](processor, with_attention)

@@ -46,24 +46,16 @@ def align_words(source_line: str, translation: Translation, processor: TextProce
     # Dividing by the number of a target word's tokens would not change its maximum.
     weights: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
     for part in translation.sentences or [translation]:
+        if part.alignment is None and part.tokens:
+            raise ValueError("the translation has no alignment; ask for one: translate(..., with_alignment=True)")
         src = [words[0] if words else None for words in map(read.take, part.src_tokens)]
-        rows = _mean_of_heads(part)
-        for words, row in zip(map(written.take, part.tokens), rows, strict=True):
+        rows, _, _ = part.weights
+        for words, row in zip(map(written.take, part.tokens), rows, strict=False):  # the last row is that of EOS
             for target in words:
                 for source, weight in zip(src, row, strict=False):  # the last weight is that of EOS
                     if source is not None and weight > 0:
                         weights[target][source] += weight
     return [(max(row, key=lambda word: (row[word], -word)), target) for target, row in sorted(weights.items())]
-
-
-def _mean_of_heads(translation: Translation) -> list[list[float]]:
-    """Attention of each target token to each source token and EOS."""
-    if translation.alignment is None:
-        if translation.tokens:
-            raise ValueError("the translation has no alignment; ask for one: translate(..., with_alignment=True)")
-        return []
-    rows: list[list[float]] = translation.alignment[: len(translation.tokens)].double().mean(dim=1).tolist()
-    return rows
 
 
 class _Words:
