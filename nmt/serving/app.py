@@ -36,7 +36,6 @@ from nmt.serving.http_schema import (
     TextRequest,
     TranslateReply,
     TranslateRequest,
-    describe_problem,
     describe_routes,
 )
 from nmt.serving.log import UNANSWERED, Record
@@ -136,7 +135,8 @@ class Service:
         try:
             asked = model.model_validate({name: value for name, value in fields.items() if value is not None})
         except ValidationError as error:
-            raise _invalid(describe_problem(error)) from None
+            first = error.errors(include_url=False)[0]
+            raise _invalid(f"{first['loc'][0]}: {first['msg']}") from None
         record.characters = sum(map(len, asked.texts))
         if len(asked.texts) > self.limits.max_sentences:
             raise _invalid(f"{len(asked.texts)} texts exceed the limit of {self.limits.max_sentences}")
@@ -372,8 +372,6 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        if scope["type"] != "http":
-            return
         path = scope["path"]
         client = scope["client"][0] if scope["client"] else ""
         record = Record(client, scope["method"], path if path in self._paths else "unknown")

@@ -1,7 +1,7 @@
 """The models of a server by language pair, and language detection."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import ConfigDict
@@ -48,22 +48,13 @@ class Detection:
     """The probability of the language, times the share of known words, in percent."""
 
 
-class Directions:
-    """The translation directions of a server.
-
-    Args:
-        directions: At least one, and no two of the same languages.
-    """
-
-    def __init__(self, directions: Iterable[Direction]) -> None:
-        self._directions = {(one.source.lower(), one.target.lower()): one for one in directions}
-
-    def __iter__(self) -> Iterator[Direction]:
-        return iter(self._directions.values())
+class Directions(tuple[Direction, ...]):
+    """The translation directions of a server: at least one, and no two of the same languages."""
 
     def find(self, source: str, target: str) -> Direction | None:
         """The model from one language into another, ignoring the case of their codes; None if there is none."""
-        return self._directions.get((source.lower(), target.lower()))
+        languages = source.lower(), target.lower()
+        return next((one for one in self if (one.source.lower(), one.target.lower()) == languages), None)
 
     @property
     def targets(self) -> dict[str, list[str]]:
@@ -87,7 +78,7 @@ class Directions:
             Languages, the most probable first; none if nothing is translated into the target.
         """
         fits: dict[str, tuple[float, float]] = {}
-        for direction in self._directions.values():
+        for direction in self:
             if target is None or direction.target.lower() == target.lower():
                 fit = judge(direction.translator, text[:READ_TO_DETECT])
                 fits[direction.source] = max(fit, fits.get(direction.source, fit))

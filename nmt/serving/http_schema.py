@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter
 
 from nmt.inspection.html_page import Page
 from nmt.serving.body import FORM, JSON, MULTIPART
@@ -95,12 +95,6 @@ class Error(BaseModel):
     """What is wrong with a request."""
 
     error: str
-
-
-def describe_problem(error: ValidationError) -> str:
-    """The first problem of a request, in one line."""
-    first = error.errors(include_url=False)[0]
-    return f"{first['loc'][0]}: {first['msg']}"
 
 
 def describe_routes(operations: Sequence[Operation]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_paths
 from nmt.system.options import Option
+from nmt.translation.input import read_text
 from nmt.translation.loading import open_translator
 
 if TYPE_CHECKING:
@@ -96,15 +97,9 @@ def read_keys(path: Path) -> list[str]:
     """Read API keys from a file, one per line; empty lines and those that begin with # are skipped.
 
     Raises:
-        ConfigError: It cannot be read, or has no keys.
+        NmtError: It cannot be read, or has no keys.
     """
-    try:
-        lines = map(str.strip, path.read_text(encoding="utf-8-sig").splitlines())
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path") from None
-    except ValueError as error:
-        raise ConfigError(f"{path}: cannot be read ({error}); write one API key per line") from None
-    keys = [line for line in lines if line and not line.startswith("#")]
+    keys = [line for line in map(str.strip, read_text(path)) if line and not line.startswith("#")]
     if not keys:
         raise ConfigError(f"{path}: has no API key; write one per line")
     return keys

@@ -243,9 +243,9 @@ def test_errors_at_the_start_are_reported_in_one_line(
     assert "--max-queue 1 " in error("--max-queue", 1)
     assert "has no API key" in error("--api-keys", os.devnull)
     for path, found in ((tmp_path, "Is a directory"), (tmp_path / "no", "No such file or directory")):
-        assert error("--api-keys", path) == f"nmt: error: {path}: cannot be read ({found}); check the path\n"
-    (tmp_path / "keys").write_bytes(b"\xff")
-    assert error("--api-keys", tmp_path / "keys").endswith("; write one API key per line\n")
+        assert error("--api-keys", path) == f"nmt: error: {path}: cannot be read ({found})\n"
+    (tmp_path / "keys").write_bytes(b"secr\xffet\n")
+    assert error("--api-keys", tmp_path / "keys").endswith("line 1: not UTF-8; convert it to UTF-8 first\n")
     assert "an API key is empty" in error("--api-key", "", "--port", 0)
     assert "--allow-origin x" in error("--allow-origin", "x", "--port", 0)
     monkeypatch.setattr(nmt.serving.serve, "LIBRARIES", ("starlette", "no_such_library"))
