@@ -148,9 +148,8 @@ def score_length(name: str, examples: Sequence[Example], hypotheses: Sequence[st
 
 def count_by_score(scores: Sequence[float]) -> list[int]:
     """How many sentences have a BLEU of 0 to 10, 10 to 20 and so on; 100 belongs to the last."""
-    edges = np.arange(0, 100 + BLEU_STEP, BLEU_STEP)
-    counts, _ = np.histogram(np.clip(scores, 0, 100), edges)
-    return [int(count) for count in counts]
+    counts: list[int] = np.histogram(np.clip(scores, 0, 100), np.arange(0, 101, BLEU_STEP))[0].tolist()
+    return counts
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ class NgramDifference:
 
 
 def compare_ngrams(
-    examples: Sequence[Example], first: Sequence[str], second: Sequence[str], rules: ScoringRules, number: int
+    examples: Sequence[Example], first: Sequence[str], second: Sequence[str], rules: ScoringRules
 ) -> tuple[list[NgramDifference], list[NgramDifference]]:
     """The n-grams of up to 4 words of the first references that one of two systems gets and the other does not.
 
@@ -180,10 +179,9 @@ def compare_ngrams(
         first: Translations of one system.
         second: Translations of the other.
         rules: What is a word.
-        number: How many n-grams to return for each system.
 
     Returns:
-        Those that the first gets more often, and those that the second does; the largest difference first.
+        Up to 10 that the first gets more often, and up to 10 that the second does; the largest difference first.
     """
     wanted, in_first, in_second = Counter[Ngram](), Counter[Ngram](), Counter[Ngram]()
     texts = (_first_references(examples, rules), words_of(first, rules), words_of(second, rules))
@@ -195,8 +193,8 @@ def compare_ngrams(
     rows = [NgramDifference(" ".join(ngram), in_first[ngram], in_second[ngram], n) for ngram, n in wanted.items()]
     rows.sort(key=lambda row: (row.second - row.first, -row.wanted, row.text))
     return (
-        [row for row in rows[:number] if row.first > row.second],
-        [row for row in rows[: -number - 1 : -1] if row.second > row.first],
+        [row for row in rows[:SHOWN] if row.first > row.second],
+        [row for row in rows[: -SHOWN - 1 : -1] if row.second > row.first],
     )
 
 
@@ -229,7 +227,6 @@ def largest_gaps(
     first: Sequence[str],
     second: Sequence[str],
     scores: tuple[Sequence[float], Sequence[float]],
-    number: int,
 ) -> tuple[list[SentenceGap], list[SentenceGap]]:
     """The sentences in which one of two systems is better by most, in BLEU of single sentences.
 
@@ -238,17 +235,14 @@ def largest_gaps(
         first: Translations of one system.
         second: Translations of the other.
         scores: BLEU of each sentence, of both systems.
-        number: How many sentences to return for each system.
 
     Returns:
-        Those in which the first is better, and those in which the second is; the largest gap first.
+        Up to 10 in which the first is better, and up to 10 in which the second is; the largest gap first.
     """
-    one, other = map(np.array, scores)
-    gaps = [
-        SentenceGap(examples[n].src, examples[n].references[0], first[n], second[n], float(one[n] - other[n]))
-        for n in np.argsort(other - one, kind="stable").tolist()
-    ]
-    return [row for row in gaps[:number] if row.gap > 0], [row for row in gaps[: -number - 1 : -1] if row.gap < 0]
+    rows = zip(examples, first, second, *scores, strict=True)
+    gaps = [SentenceGap(src, refs[0], text, other, own - rival) for (src, refs), text, other, own, rival in rows]
+    gaps.sort(key=lambda row: -row.gap)
+    return [row for row in gaps[:SHOWN] if row.gap > 0], [row for row in gaps[: -SHOWN - 1 : -1] if row.gap < 0]
 
 
 @dataclass(frozen=True)
@@ -323,24 +317,17 @@ def break_down(
     """
     (name, first), *others = systems
     scores = {system: sentence_scores(examples, texts, rules) for system, texts in systems}
-    accuracy = {
-        system: accuracy_by_frequency(examples, texts, frequency, rules)
-        for system, texts in systems
-        if frequency is not None
-    }
-    differences = [
-        Difference(
-            name,
-            other,
-            compare_ngrams(examples, first, second, rules, SHOWN),
-            largest_gaps(examples, first, second, (scores[name], scores[other]), SHOWN),
-        )
-        for other, second in others
-    ]
-    lengths = {system: bleu_by_length(examples, texts, rules) for system, texts in systems}
-    return Breakdown(
-        accuracy, lengths, {system: count_by_score(values) for system, values in scores.items()}, differences
-    )
+    differences = []
+    for other, second in others:
+        gaps = largest_gaps(examples, first, second, (scores[name], scores[other]))
+        differences.append(Difference(name, other, compare_ngrams(examples, first, second, rules), gaps))
+    accuracy, lengths = {}, {}
+    for system, texts in systems:
+        lengths[system] = bleu_by_length(examples, texts, rules)
+        if frequency is not None:
+            accuracy[system] = accuracy_by_frequency(examples, texts, frequency, rules)
+    counts = {system: count_by_score(values) for system, values in scores.items()}
+    return Breakdown(accuracy, lengths, counts, differences)
 
 
 def _tables(difference: Difference) -> Iterator[Table | str]:

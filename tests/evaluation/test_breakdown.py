@@ -83,33 +83,35 @@ def test_scores_of_sentences_use_the_ngrams_that_they_have() -> None:
     assert found == pytest.approx([100, 100, 0])
 
 
-def test_ngrams_that_one_system_gets() -> None:
+def test_ngrams_that_one_system_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.evaluation.breakdown.SHOWN", 3)
     references = (("the cat sat on the mat",), ("the cat ran", "ignored"), ("dogs bark",))
     examples = [Example("", each) for each in references]
     one = ["the cat sat on a mat", "the cat ran", "dogs"]
     other = ["a dog sat on the mat", "the dog ran", "dogs bark"]
-    first, second = compare_ngrams(examples, one, other, RULES, 3)
+    first, second = compare_ngrams(examples, one, other, RULES)
     assert first[0] == NgramDifference("cat", 2, 0, 2)
     assert first[1] == NgramDifference("the cat", 2, 0, 2)
     assert len(first) == 3
     endings = {"the mat", "on the", "on the mat", "sat on the", "sat on the mat"}
     assert {each.text for each in second} <= {"bark", "dogs bark", *endings}
     assert all(each.second > each.first for each in second)
-    assert compare_ngrams(examples, one, one, RULES, 3) == ([], [])
+    assert compare_ngrams(examples, one, one, RULES) == ([], [])
 
 
-def test_the_largest_gaps() -> None:
+def test_the_largest_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
     examples = [Example(f"source {n}", ("one two three four five",)) for n in range(4)]
     good, medium, bad = "one two three four five", "one two three four six", "nothing"
     first, second = [good, bad, medium, medium], [bad, good, medium, bad]
     scores = (sentence_scores(examples, first, RULES), sentence_scores(examples, second, RULES))
-    better, worse = largest_gaps(examples, first, second, scores, 5)
+    better, worse = largest_gaps(examples, first, second, scores)
     assert [each.source for each in better] == ["source 0", "source 3"]
     assert [each.source for each in worse] == ["source 1"]
     assert better[0].gap == pytest.approx(100)
     assert worse[0].gap == pytest.approx(-100)
     assert (better[0].first, better[0].second, better[0].reference) == (good, bad, good)
-    assert len(largest_gaps(examples, first, second, scores, 1)[0]) == 1
+    monkeypatch.setattr("nmt.evaluation.breakdown.SHOWN", 1)
+    assert largest_gaps(examples, first, second, scores) == (better[:1], worse)
 
 
 def test_a_group_with_nothing_in_it_has_a_dash() -> None:
