@@ -85,7 +85,7 @@ class HeadStatistics:
 
 
 def summarize(alignments: Iterable[Tensor | None]) -> list[HeadStatistics]:
-    """Statistics of each head over the alignments of many sentences, in the memory of one.
+    """Statistics of each head over the alignments of many sentences.
 
     Args:
         alignments: Attention of each sentence, [T, heads, S]; None, and what has no weight as without attention, are
@@ -94,22 +94,18 @@ def summarize(alignments: Iterable[Tensor | None]) -> list[HeadStatistics]:
     Returns:
         One for each head; none if there are no weights.
     """
-    sums: dict[str, Tensor] = {}
+    values: dict[str, list[Tensor]] = {name: [] for name in LABELS}
     for weights in alignments:
-        if weights is None or not weights.any():
-            continue
-        steps = vars(step_statistics(weights))
-        sentence = {"coverage": coverage(weights)[None], "diagonality": diagonality(weights)[None]}
-        for name, values in {**steps, **sentence}.items():
-            exact = values.double()
-            moments = torch.stack([torch.full_like(exact[0], len(exact)), exact.sum(dim=0), exact.square().sum(dim=0)])
-            sums[name] = sums.get(name, 0) + moments
-    if not sums:
+        if weights is not None and weights.any():
+            sentence = {"coverage": coverage(weights)[None], "diagonality": diagonality(weights)[None]}
+            for name, rows in {**vars(step_statistics(weights)), **sentence}.items():
+                values[name].append(rows.double())
+    if not values["entropy"]:
         return []
-    heads = sums["entropy"].size(1)
+    spread = {name: torch.std_mean(torch.cat(rows), dim=0, correction=0) for name, rows in values.items()}
     return [
-        HeadStatistics(**{name: _moments(*moments[:, head].tolist()) for name, moments in sums.items()})
-        for head in range(heads)
+        HeadStatistics(**{name: Moments(float(means[n]), float(stds[n])) for name, (stds, means) in spread.items()})
+        for n in range(values["entropy"][0].size(1))
     ]
 
 
@@ -155,8 +151,3 @@ def tabulate_lengths(by_length: Sequence[LengthAttention]) -> Table:
     ]
     header = ["words", "sentences", "entropy (nats)", "largest weight", STEP_LABELS["clear"]]
     return Table(header, rows, "lrrrr", "attention by source length")
-
-
-def _moments(count: float, total: float, squares: float) -> Moments:
-    mean = total / count
-    return Moments(mean, math.sqrt(max(0.0, squares / count - mean * mean)))
