@@ -34,10 +34,9 @@ def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
             length.
     """
     columns = [read_text(path) for path in (src, *references)]
-    for path, column in zip(references, columns[1:], strict=True):
+    for path, column in zip((src, *references), columns, strict=True):
         if len(column) != len(columns[0]):
             raise DataError(f"{path}: has {len(column)} lines, {src} has {len(columns[0])}; they must match")
-    for path, column in zip((src, *references), columns, strict=True):
         if not any(line.strip() for line in column):
             what = "has only empty lines" if column else "is empty"
             raise DataError(f"{path}: {what}; give sentences{' to evaluate' if references else ''}")
@@ -51,14 +50,10 @@ def read_split(data: Path, split: str) -> list[Example]:
         DataError: There is no such split.
     """
     read_marker(data)
-    if split == "train":
-        return _read_training(data)
-    if not (data / f"{split}.jsonl").is_file():
-        raise DataError(f"{data}: has no {split} split; give files with --src and --ref, or --split train")
-    return read_examples(data / f"{split}.jsonl")
-
-
-def _read_training(data: Path) -> list[Example]:
+    if split != "train":
+        if not (data / f"{split}.jsonl").is_file():
+            raise DataError(f"{data}: has no {split} split; give files with --src and --ref, or --split train")
+        return read_examples(data / f"{split}.jsonl")
     translations: dict[str, list[str]] = {}
     for src, tgt in read_training_pairs(data, load_processor(data / TEXT)):
         translations.setdefault(src, []).append(tgt)

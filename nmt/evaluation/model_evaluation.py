@@ -2,10 +2,10 @@
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from nmt.corpus.dataset import encode_examples
 from nmt.corpus.splitting import Example
@@ -43,7 +43,6 @@ from nmt.translation.stream import translate_texts, within_memory
 from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 MAX_TESTED = 10_000
 """Sentences of the largest test set with confidence intervals, for which sacreBLEU needs about 1 GB."""
@@ -107,11 +106,6 @@ class ModelEvaluation:
     def name(self) -> str:
         """The model directories."""
         return ", ".join(map(str, [self.model, *self.other_models]))
-
-    @property
-    def unknown_tokens(self) -> float:
-        """Share of the tokens that the model predicted as unknown."""
-        return self.diagnosis.unknown_tokens
 
     @property
     def bleu(self) -> float:
@@ -216,9 +210,10 @@ def evaluate_model(
             systems.append((other, system))
         frequency = None
         if breakdown:
-            frequency = _unless_missing(
-                "words by frequency", lambda: count_training_words(find_training_data(saved, data), processor, rules)
-            )
+            try:
+                frequency = count_training_words(find_training_data(saved, data), processor, rules)
+            except DataError as error:
+                log.info(f"words by frequency: left out ({error})")
         teacher_forced, free_running = (None, None) if others else _measure_loss(translator, examples)
         evaluation = ModelEvaluation(
             hypotheses=hypotheses,
@@ -269,15 +264,6 @@ def check_comparable(examples: Sequence[Example]) -> None:
     if len(examples) > MAX_TESTED:
         most = f"compare systems on at most {MAX_TESTED:,} of them"
         raise DataError(f"--against: the test set has {len(examples):,} sentences; {most}")
-
-
-def _unless_missing(what: str, read: Callable[[], T]) -> T | None:
-    """What is read from a model's training data; None, with the reason as a message, if that is not there."""
-    try:
-        return read()
-    except DataError as error:
-        log.info(f"{what}: left out ({error})")
-        return None
 
 
 def _judge_short_inputs(translator: Translator, inputs: Sequence[ShortInput]) -> ShortInputResult:

@@ -114,19 +114,17 @@ def read_short_inputs(path: Path) -> list[ShortInput]:
     """Read a file of short inputs, whose first line has the names of the columns.
 
     Raises:
-        DataError: It cannot be read, has other columns, or has an input twice.
+        DataError: It cannot be read or has other columns.
     """
-    lines, inputs = read_text(path), dict[str, ShortInput]()
+    lines, inputs = read_text(path), list[ShortInput]()
     if not lines or lines[0] != "\t".join(COLUMNS):
         raise DataError(f"{path}:1: must name the columns {', '.join(COLUMNS)}, with tabs between them")
     for number, line in enumerate(lines[1:], 2):
         cells = line.split("\t")
         if len(cells) != len(COLUMNS) or not (cells[0] and cells[1]):
             raise DataError(f"{path}:{number}: must have {len(COLUMNS)} columns, of which the first two are not empty")
-        if cells[1] in inputs:
-            raise DataError(f"{path}:{number}: has an input that an earlier line has: {cells[1]}")
-        inputs[cells[1]] = ShortInput(*cells)
-    return list(inputs.values())
+        inputs.append(ShortInput(*cells))
+    return inputs
 
 
 def split_words(text: str) -> list[str]:

@@ -33,6 +33,7 @@ def test_a_third_of_each_category_is_to_tune_on() -> None:
     assert {name: 3 * count for name, count in scored.items()} == {name: 2 * count for name, count in sizes.items()}
     assert find_short_inputs("en", "de") == [made for made in SHIPPED if not made.scored]
     assert find_short_inputs("de", "en") == []
+    assert len({made.text for made in SHIPPED}) == len(SHIPPED)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,6 @@ def test_inputs_and_plain_forms_are_translated_once() -> None:
         ("category\tinput\n", ":1: must name the columns category, input, accepted, words, kept, plain, with tabs"),
         (f"{HEADER}\na\tb\n", ":2: must have 6 columns, of which the first two are not empty"),
         (f"{HEADER}\na\tb\t\t\t\t\na\t\t\t\t\t\n", ":3: must have 6 columns"),
-        (f"{HEADER}\na\tb\t\t\t\t\nc\tb\t\t\t\t\n", ":3: has an input that an earlier line has: b"),
     ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path: Path, content: str, message: str) -> None:
