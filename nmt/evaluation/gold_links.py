@@ -1,14 +1,21 @@
-"""Word alignments made by people, and the error rate of others by their measure."""
+"""Word alignments made by people, those of a model that reads a sentence and its reference, and their error rate."""
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from nmt.corpus.splitting import Example
 from nmt.system.errors import DataError
-from nmt.translation.alignment import Links
+from nmt.translation.alignment import Links, strongest_links
 from nmt.translation.input import read_text
+from nmt.translation.translation import Translation
+from nmt.translation.translator import Translator
+from nmt.translation.words import align_words
 
+Unit = Literal["words", "tokens"]
+"""What links count: words, separated by spaces, or tokens of the model."""
 _LINK = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
 
 
@@ -45,6 +52,50 @@ def read_alignments(path: Path) -> list[GoldLinks]:
                 links.sure.add(link)
         alignments.append(links)
     return alignments
+
+
+def measure_error_rate(
+    translator: Translator,
+    examples: Sequence[Example],
+    sentences: Sequence[Translation],
+    gold: Sequence[GoldLinks],
+    unit: Unit,
+    first: int = 1,
+) -> float:
+    """Alignment error rate of a model on sentences and their first references.
+
+    Args:
+        translator: The model.
+        examples: The sentences with their references.
+        sentences: The references as the model reads them, with alignments.
+        gold: Links of people.
+        unit: What they count.
+        first: Line of the first in the file with the links, from 1.
+
+    Raises:
+        DataError: A link points past the end of a sentence.
+    """
+    links = []
+    for line, (example, sentence, known) in enumerate(zip(examples, sentences, gold, strict=True), first):
+        sizes = len(example.src.split()), len(example.references[0].split())
+        if unit == "tokens":
+            sizes = len(sentence.src_tokens), len(sentence.tokens)
+        for i, j in sorted(known.possible):
+            if i >= sizes[0] or j >= sizes[1]:
+                raise DataError(
+                    f"--gold, line {line}: {i}-{j}, but the sentences have {sizes[0]} and {sizes[1]} {unit}; "
+                    "use links of the same text, and --links-of words or tokens"
+                )
+        links.append(find_links(translator, example, sentence, unit))
+    return alignment_error_rate(links, gold)
+
+
+def find_links(translator: Translator, example: Example, sentence: Translation, unit: Unit) -> Links:
+    """The source word, or token, attended most by each one of the target; EOS does not count."""
+    if unit == "words":  # of the reference as it was given, not as its tokens are joined
+        return set(align_words(example.src, replace(sentence, text=example.references[0]), translator.processor))
+    assert sentence.alignment is not None
+    return strongest_links(sentence.alignment[: len(sentence.tokens), :, : len(sentence.src_tokens)].mean(dim=1))
 
 
 def alignment_error_rate(predicted: Sequence[Links], gold: Sequence[GoldLinks]) -> float:

@@ -1,35 +1,46 @@
-"""What every attention head of every layer does: where it looks, and which of the known patterns it follows."""
+"""What every attention head of every layer does: its weights, and which of the known patterns it follows."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from nmt.corpus.batching import pad
 from nmt.corpus.splitting import Example
 from nmt.evaluation.attention_statistics import LABELS, HeadStatistics, summarize
-from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
-from nmt.inspection.head_weights import HeadWeights, Part, read_heads
-from nmt.inspection.target_links import Unit, find_links
+from nmt.evaluation.gold_links import GoldLinks, Unit, measure_error_rate
+from nmt.layers.self_attention import recorded_weights
 from nmt.models.base import Decoder, Head
 from nmt.system.progress import progress_bar
 from nmt.system.tables import Table
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 
+Part = Literal["encoder", "decoder"]
+"""Where self-attention is."""
+
+
 NEAR = 2
 """Positions on each side that count as near."""
 FARTHEST = 5
 """Distance from which on all distances are one."""
-PATTERNS = {
-    "positional": "at least half of its weight at one distance",
-    "global": "spread over the sentence: at least 70% of the largest possible entropy",
-    "local": f"at least half of its weight within {NEAR} positions",
-    "syntactic": "on few words elsewhere, which depend on the sentence",
-}
-"""The four patterns of heads, each with its rule; a head follows the first that holds."""
+
+
+@dataclass(frozen=True)
+class HeadWeights:
+    """The weights of a sentence and a target.
+
+    Attributes:
+        own: Self-attention of each layer: of the encoder over the source with EOS, [heads, S, S]; of the decoder over
+            BOS and the target without EOS, [heads, T, T]. Without layers where there is none.
+        source: Attention to the source, in the order of `Decoder.heads`, [T, heads, S].
+    """
+
+    own: dict[Part, list[Tensor]]
+    source: Tensor
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,13 @@ class SelfHead:
 
     @property
     def pattern(self) -> str:
-        """The first of `PATTERNS` that holds."""
+        """The first of four patterns that holds.
+
+        - `positional`: at least half of its weight at one distance.
+        - `global`: spread over the sentence: at least 70% of the largest possible entropy.
+        - `local`: at least half of its weight within 2 positions.
+        - `syntactic`: on few words elsewhere, which depend on the sentence.
+        """
         single = max(weight for distance, weight in self.by_distance.items() if abs(distance) < FARTHEST)
         near = sum(weight for distance, weight in self.by_distance.items() if abs(distance) <= NEAR)
         held = {"positional": single >= 0.5, "global": self.spread >= 0.7, "local": near >= 0.5, "syntactic": True}
@@ -129,6 +146,24 @@ class AllHeads:
         }
 
 
+@torch.inference_mode()
+def read_heads(translator: Translator, src: list[int], tgt: list[int]) -> HeadWeights:
+    """Let a model read a target.
+
+    Args:
+        translator: A single model.
+        src: Source ids without EOS.
+        tgt: Target ids without EOS, T - 1 of them.
+    """
+    model = translator.model
+    with recorded_weights(model.encoder) as of_encoder, recorded_weights(model.decoder) as of_decoder:
+        encoded = model.encode(pad([src], suffix=True).to(model.device), torch.tensor([len(src) + 1]))
+        output = model.decoder(pad([tgt], prefix=True).to(model.device), encoded)
+    own: dict[Part, list[Tensor]] = {"encoder": of_encoder, "decoder": of_decoder}
+    own = {part: [weights[0].float().cpu() for weights in layers] for part, layers in own.items()}
+    return HeadWeights(own, output.alignments[0].float().cpu())
+
+
 def measure_heads(
     translator: Translator,
     examples: Sequence[Example],
@@ -165,10 +200,10 @@ def measure_heads(
         """The error rate of some heads together."""
         assert gold is not None
         shown = [
-            (example, sentence if weights is None else replace(sentence, alignment=weights[:, numbers]))
-            for example, sentence, weights in zip(examples, sentences, alignments, strict=True)
+            sentence if weights is None else replace(sentence, alignment=weights[:, numbers])
+            for sentence, weights in zip(sentences, alignments, strict=True)
         ]
-        return alignment_error_rate([find_links(translator, *pair, unit) for pair in shown], gold)
+        return measure_error_rate(translator, examples, shown, gold, unit)
 
     layers: dict[int, list[int]] = {}
     for number, head in enumerate(heads):

@@ -19,16 +19,15 @@ from nmt.evaluation.attention_statistics import (
     summarize,
 )
 from nmt.evaluation.breakdown import bin_by_length
-from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
+from nmt.evaluation.gold_links import GoldLinks, Unit, measure_error_rate
 from nmt.inspection.all_heads import AllHeads
-from nmt.inspection.target_links import Unit, check_gold_links, find_links
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import naming
 from nmt.system.progress import progress_bar
 from nmt.system.tables import Table
 from nmt.translation.alignment import draw_alignment
 from nmt.translation.sharpness import CLEAR, STEP_LABELS, step_statistics
-from nmt.translation.stream import warn_of_cut, within_memory
+from nmt.translation.stream import translate_texts, warn_of_cut, within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 
@@ -137,9 +136,10 @@ def make_attention_report(
         DataError: A gold link points past the end of a sentence, or no sentence has words.
     """
     sources = [example.src for example in examples]
-    bar = progress_bar(total=len(sources), unit=" sentences", desc="measuring attention", leave=False)
-    with bar, within_memory(translator.options, len(sources)):
-        sentences = _align(translator, examples, forced, bar.update)
+    if forced:
+        sentences = _read_references(translator, examples)
+    else:
+        sentences = translate_texts(translator, sources, "measuring attention", with_alignment=True)
     for number, sentence in enumerate(sentences, 1):
         warn_of_cut(number, sentence)
     alignments = [sentence.alignment for sentence in sentences]
@@ -148,28 +148,21 @@ def make_attention_report(
         if any(weights is not None for weights in alignments):
             raise ConfigError("this model has no attention (model.attention.score: none); use another model")
         raise DataError("no sentence has words, so there is no attention; give a sentence")
-    error_rate = None
-    if gold is not None:
-        for number, (known, example, sentence) in enumerate(zip(gold, examples, sentences, strict=True), 1):
-            check_gold_links(number, known, example, sentence, unit)
-        links = [find_links(translator, *pair, unit) for pair in zip(examples, sentences, strict=True)]
-        error_rate = alignment_error_rate(links, gold)
+    error_rate = None if gold is None else measure_error_rate(translator, examples, sentences, gold, unit)
     by_length = attention_by_length(bin_by_length(examples), alignments)
     return AttentionReport(name, forced, sources, sentences, heads, by_length, error_rate)
 
 
-def _align(
-    translator: Translator, examples: Sequence[Example], forced: bool, advance: Callable[[int], object]
-) -> list[Translation]:
-    sources = [example.src for example in examples]
-    if not forced:
-        return translator.translate(sources, with_alignment=True, advance=advance)
+def _read_references(translator: Translator, examples: Sequence[Example]) -> list[Translation]:
     sentences: list[Translation] = []
     size = translator.options.batch_size
-    for chunk in (examples[first : first + size] for first in range(0, len(examples), size)):
-        references = [example.references[0] for example in chunk]
-        sentences += translator.score([example.src for example in chunk], references, with_alignment=True)
-        advance(len(chunk))
+    bar = progress_bar(total=len(examples), unit=" sentences", desc="measuring attention", leave=False)
+    with bar, within_memory(translator.options, len(examples)):
+        for first in range(0, len(examples), size):
+            chunk = examples[first : first + size]
+            references = [example.references[0] for example in chunk]
+            sentences += translator.score([example.src for example in chunk], references, with_alignment=True)
+            bar.update(len(chunk))
     return sentences
 
 

@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from nmt.corpus.splitting import Example
-from nmt.evaluation.gold_links import GoldLinks, alignment_error_rate
+from nmt.evaluation.gold_links import GoldLinks, Unit, measure_error_rate
 from nmt.evaluation.metrics import ScoringRules
 from nmt.inspection.explorer_page import System, make_page, page_data, rounded
 from nmt.inspection.html_page import Page
 from nmt.inspection.record import LONGEST, SentenceRecord, Validation, record
-from nmt.inspection.target_links import Unit, check_gold_links, find_links
 from nmt.models.storage import SavedModel
 from nmt.system.encoding import from_bytes
 from nmt.system.errors import DataError
@@ -127,13 +126,12 @@ def _rate(
         DataError: A link points past the end of the sentence.
     """
     (forced,) = translator.score([example.src], [example.references[0]], with_alignment=True)
-    check_gold_links(number, gold, example, forced, unit)
     assert forced.alignment is not None
     steps, _, positions = forced.alignment.shape
 
     def rate(alignment: Tensor) -> float:
-        links = find_links(translator, example, replace(forced, alignment=alignment), unit)
-        return alignment_error_rate([links], [gold])
+        shown = replace(forced, alignment=alignment)
+        return measure_error_rate(translator, [example], [shown], [gold], unit, number)
 
     validations = [
         validation._replace(aer=rounded(rate(from_bytes(validation.w, (steps, -1, positions)))))

@@ -11,8 +11,7 @@ from typing import Any
 from nmt.config import Config
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
-from nmt.inspection.all_heads import list_heads
-from nmt.inspection.head_weights import HeadWeights
+from nmt.inspection.all_heads import HeadWeights, list_heads
 from nmt.inspection.html_page import FOLDER, Page, fill_page
 from nmt.inspection.record import Forced, SentenceRecord
 from nmt.layers.attention.catalog import describe_mechanism
@@ -121,7 +120,6 @@ def _as_triples(links: GoldLinks) -> list[tuple[int, int, int]]:
 
 def _encode(record: SentenceRecord, index: Mapping[str, int]) -> dict[str, Any]:
     nodes, reference = record.tree.nodes, record.reference
-    frames = {"frames": [validation._asdict() for validation in record.validations]} if record.validations else {}
     return {
         "src": record.src_tokens,
         "heads": record.best.alignment.size(1),
@@ -142,7 +140,7 @@ def _encode(record: SentenceRecord, index: Mapping[str, int]) -> dict[str, Any]:
             **_encode_steps(reference, index),
         },
         "measures": {name: rounded(value) for name, value in record.measures.items()},
-        **frames,
+        "frames": [validation._asdict() for validation in record.validations] or None,
     }
 
 

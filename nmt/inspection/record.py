@@ -15,7 +15,7 @@ from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.attention_statistics import coverage, diagonality
 from nmt.evaluation.diagnostics import repeats
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
-from nmt.inspection.head_weights import HeadWeights, read_heads
+from nmt.inspection.all_heads import HeadWeights, read_heads
 from nmt.layers.attention.source_memory import AttentionDetails
 from nmt.search.beam_tree import BeamTree
 from nmt.text.vocabulary import EOS_ID

@@ -19,7 +19,7 @@ from inspection.test_record import RULES, make_translator
 import nmt
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks
-from nmt.inspection.all_heads import PATTERNS, list_heads
+from nmt.inspection.all_heads import list_heads
 from nmt.inspection.explorer_page import System, make_page, page_data
 from nmt.inspection.html_page import Page
 from nmt.inspection.record import SentenceRecord, Validation, record
@@ -349,7 +349,7 @@ def test_every_head_can_be_enlarged(browser: Browser, tmp_path: Path) -> None:
     assert count(browser, "#heads canvas") == 3 * 2 * 2 + 1
     assert texts(browser, "#heads h2") == ["model 0", "model 1"]
     notes = texts(browser, "#heads button span:last-child")
-    assert set(notes[:8]) <= set(PATTERNS)
+    assert set(notes[:8]) <= {"positional", "global", "local", "syntactic"}
     assert notes[8:] == ["above", "above", "", "", ""]
     forced = systems[0].records[0].reference
     read = ["⟨bos⟩", "d", "e", "f"]

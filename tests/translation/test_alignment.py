@@ -9,7 +9,7 @@ from nmt.config import DecodeSection
 from nmt.corpus import Pair
 from nmt.corpus.batching import pad
 from nmt.corpus.splitting import Example
-from nmt.inspection.attention_report import find_links
+from nmt.evaluation.gold_links import find_links
 from nmt.layers.attention.score import Score
 from nmt.models.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS_ID
