@@ -30,7 +30,7 @@ function bytes(owner) {
   if (!decoded.has(owner)) decoded.set(owner, Uint8Array.from(atob(owner.w), (each) => each.charCodeAt(0)));
   return decoded.get(owner);
 }
-/** Weights of a row, [heads][sources]. */
+/** The weights at a place among those of an owner: of a row, [heads][sources], or of a head, [rows][columns]. */
 function row(owner, index, heads, sources) {
   const all = bytes(owner), start = index * heads * sources;
   return range(heads).map((h) => Array.from(all.subarray(start + h * sources, start + (h + 1) * sources), (value) => value / 255));

@@ -11,9 +11,7 @@ function readWithHeads(m) {
 function headMap(view, part, n) {
   const words = ["⟨bos⟩", ...view.tgt.slice(0, -1)];
   const [tgt, src] = { encoder: [view.src, view.src], decoder: [words, words], source: [view.tgt, view.src] }[part];
-  const all = bytes(view.steps.heads[part]), start = n * tgt.length * src.length;
-  const w = tgt.map((_, t) => Array.from(all.subarray(start + t * src.length, start + (t + 1) * src.length), (value) => value / 255));
-  return { tgt, src, w };
+  return { tgt, src, w: row(view.steps.heads[part], n, tgt.length, src.length) };
 }
 
 function drawThumbnail({ tgt, src, w }) {
