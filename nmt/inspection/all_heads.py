@@ -180,17 +180,16 @@ def measure_heads(
         gold: Links of people between each source and its first reference.
         unit: What gold links count.
     """
-    processor, alignments = translator.processor, list[Tensor | None]()
+    processor, alignments = translator.processor, list[Tensor]()
 
     def read() -> Iterator[HeadWeights]:
         with progress_bar(total=len(sentences), unit=" sentences", desc="measuring heads", leave=False) as bar:
             for sentence in sentences:
                 bar.update()
-                alignments.append(None)
                 if sentence.alignment is not None:
                     src = processor.src_vocabulary.encode(sentence.src_tokens)
                     weights = read_heads(translator, src, processor.tgt_vocabulary.encode(sentence.tokens))
-                    alignments[-1] = weights.source
+                    alignments.append(weights.source)
                     yield weights
 
     own = summarize_self_attention(read())
@@ -199,10 +198,8 @@ def measure_heads(
     def rate(numbers: Sequence[int]) -> float:
         """The error rate of some heads together."""
         assert gold is not None
-        shown = [
-            sentence if weights is None else replace(sentence, alignment=weights[:, numbers])
-            for sentence, weights in zip(sentences, alignments, strict=True)
-        ]
+        pairs = zip(sentences, alignments, strict=True)  # a sentence with links has been read, so it has weights
+        shown = [replace(sentence, alignment=weights[:, numbers]) for sentence, weights in pairs]
         return measure_error_rate(translator, examples, shown, gold, unit)
 
     layers: dict[int, list[int]] = {}
