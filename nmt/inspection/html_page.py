@@ -64,13 +64,8 @@ def fill_page(
         f"default-src 'none'; script-src {allowed}; style-src {styles}; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     ) + ("; connect-src 'self'" if asks else "")
-    environment = Environment(
-        loader=FileSystemLoader([template.parent, FOLDER]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader = FileSystemLoader([template.parent, FOLDER])
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
     page = environment.get_template(template.name)
     return Page(page.render(title=title, policy=policy, style=style, scripts=scripts, **values), policy)

@@ -1,7 +1,5 @@
 """The report on a model, and its comparison with others."""
 
-import contextlib
-import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -117,8 +115,8 @@ def _describe_model(saved: SavedModel) -> dict[str, str]:
     if isinstance(seconds, int | float):
         updates, tokens = map(count, counts)
         described["run"] = f"{updates} updates, {tokens} target tokens, {seconds / 60:,.1f} minutes"
-    with contextlib.suppress(ValueError):
-        described["date"] = str(datetime.date.fromisoformat(str(read_value(run, "time"))[:10]))
+    if time := read_value(run, "time"):
+        described["date"] = str(time)[:10]
     environment = {name: read_value(run, name, "environment.json") for name in ENVIRONMENT}
     if machine := ", ".join(f"{name} {value}" for name, value in environment.items() if value is not None):
         described["trained with"] = machine

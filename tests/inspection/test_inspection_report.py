@@ -100,10 +100,9 @@ def test_two_sentences_and_the_date_are_on_top(here: Project, cli: Cli) -> None:
     assert note not in cli("evaluate", "--model", here.run, "--against", run, "--no-short-inputs").err
 
 
-@pytest.mark.parametrize("time", [None, "yesterday", 7, ["2024-02-29"]])
-def test_a_date_that_cannot_be_read_is_left_out(here: Project, time: object) -> None:
+def test_a_date_that_is_unknown_is_left_out(here: Project) -> None:
     state = json.loads((here.run / "run.json").read_text(encoding="utf-8"))
-    (here.run / "run.json").write_text(json.dumps({**state, "time": time}), encoding="utf-8")
+    (here.run / "run.json").write_text(json.dumps({**state, "time": None}), encoding="utf-8")
     assert "Trained on" not in nmt.report(here.run, output="report.html").read_text(encoding="utf-8")
 
 
