@@ -106,8 +106,6 @@ class InputText:
             raise ConfigError("--gold aligns references: give a split, or --src with --ref")
         if links_of not in ("words", "tokens"):
             raise ConfigError(f"--links-of {links_of}: must be words or tokens")
-        if split not in (None, "test", "valid", "train"):
-            raise ConfigError(f"--split {split}: must be test, valid or train")
         examples = None
         if sentence is not None:
             warn_of_file(sentence, "--src")

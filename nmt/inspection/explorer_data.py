@@ -82,9 +82,7 @@ def _shown(examples: Sequence[Example], translators: Sequence[Translator]) -> li
     counts = [[len(translator.tokenize([example.src])[0]) for translator in translators] for example in examples]
     shown = [number for number, lengths in enumerate(counts) if all(0 < count <= LONGEST for count in lengths)]
     if not shown:
-        most = max(map(max, counts))
-        reason = f"{most:,} tokens, more than the {LONGEST} that can be shown" if most else "no words"
-        raise DataError(f"sentence 1: has {reason}; give another one")
+        raise DataError(f"sentence 1: has {max(counts[0]):,} tokens; give one of 1 to {LONGEST}")
     if len(shown) < len(examples):
         left = len(examples) - len(shown)
         log.warning(f"left out: {left:,} sentences without words or with more than {LONGEST} tokens")
