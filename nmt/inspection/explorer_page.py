@@ -51,10 +51,8 @@ class System:
         """A model as its config describes it."""
         processor = translator.processor
         subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
-        forced = [one for record in records for one in (record.best, record.reference) if one is not None]
-        weights = [one.heads for one in forced if one.heads is not None]
-        decoder, patterns = translator.model.decoder, len(records) > 1
-        heads = list_heads(decoder, weights, patterns=patterns) if weights else {}
+        weights = [one.heads for record in records for one in (record.best, record.reference) if one and one.heads]
+        heads = list_heads(translator.model.decoder, weights, patterns=len(records) > 1) if weights else {}
         return cls(name, *describe_mechanism(config.model), subwords, records, heads)
 
 
