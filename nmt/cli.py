@@ -16,7 +16,6 @@ import shlex
 import sys
 from collections import abc
 from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
 from functools import partial, reduce
 from itertools import islice
 from os import PathLike
@@ -109,11 +108,10 @@ def command(
         accepted = [dict(_parameters(function)) for function in functions]
         accepted.append(dict(_parameters(handler, first=len(functions))))
 
-        def run(**arguments: Any) -> None:
+        def run(**values: Any) -> None:
             if imports:
                 importlib.import_module(imports)
             raise_on_interrupt()
-            values = {key: value.value if isinstance(value, Enum) else value for key, value in arguments.items()}
             if _UNNAMED in values:
                 given = {values.pop(_UNNAMED), values["config"]} - {None, ""}
                 if len(given) > 1 or (values["config"] == "" and not given):
@@ -168,8 +166,8 @@ def _parameters(function: Callable[..., Any], first: int = 0) -> Iterator[tuple[
         text = _DEFAULT.sub(r". [default: \1]", " ".join(entries.get(key, "").split()))
         text = re.sub("`(.*?)`", lambda word: flags.get(word[1], [word[1]])[0], text)
         metavar = option.metavar or ("N" if kind in (int, float) else None)
-        if isinstance(kind, type) and issubclass(kind, Enum):
-            metavar, default = "|".join(kind.__members__), kind(default)
+        if get_origin(kind) is Literal:
+            metavar = "|".join(get_args(kind))
         if option.parse and default == ():
             default = None  # or Typer would parse it too
         if get_origin(kind) is list and default is not inspect.Parameter.empty:
@@ -205,7 +203,7 @@ def _value_type(parts: Sequence[Any], option: Option) -> Any:
         return option.kind or str
     for part in parts:
         if get_origin(part) is Literal:
-            return Enum("Choice", [(choice, choice) for choice in get_args(part)])
+            return part
         if get_origin(part) in (abc.Sequence, abc.Collection):
             return list[_value_type(list(_leaves(get_args(part)[0])), option)]  # type: ignore[misc]
     plain = [part for part in parts if part in (bool, int, float)]
@@ -370,7 +368,7 @@ def _compare(
         raise TrainingError(*(f"{name}: {reason}" for name, reason in result.failed.items()))
 
 
-@command("backtranslate", nmt.backtranslate, imports="nmt.training.run")
+@command("backtranslate", nmt.backtranslate, imports="nmt.comparison.synthetic_pairs")
 def _backtranslate(backtranslate: partial[nmt.Synthesis]) -> None:
     _show(backtranslate().sections)
 

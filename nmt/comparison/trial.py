@@ -18,7 +18,7 @@ from nmt.evaluation.input_text import read_split
 from nmt.evaluation.long_inputs import measure_long_inputs
 from nmt.evaluation.metrics import ScoringRules
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
-from nmt.system.errors import DataError, NmtError, RunInterrupted, as_nmt_errors
+from nmt.system.errors import DataError, NmtError, RunInterrupted, as_nmt_errors, name_differences
 from nmt.system.files import read_json, write_json, write_text
 from nmt.system.limits import MIB
 from nmt.system.memory import peak_memory
@@ -79,10 +79,8 @@ def has_trial(folder: Path, trial: Trial, split: str) -> bool:
         return False
     there = read_record(folder / TRIAL)
     differing = differing_keys(read_config(folder / CONFIG), trial.config)
-    for name, here in (("budget_minutes", trial.budget_minutes), ("split", split)):
-        if there[name] != here:
-            differing.append(f"{name} ({there[name]!r} there, {here!r} here)")
-    if differing:
+    own = {"budget_minutes": trial.budget_minutes, "split": split}
+    if differing := differing + name_differences((name, there[name], here) for name, here in own.items()):
         raise _other(folder, f"other settings: {', '.join(differing)}")
     return True
 

@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
+from nmt.system.errors import name_differences
 from nmt.system.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH, MAX_UNITS
 
 
@@ -485,16 +486,13 @@ class SelfAttentionEncoderSection(TransformerSection):
     """The Transformer's encoder (Vaswani et al., 2017)."""
 
     kind: Literal["self_attention"] = "self_attention"
+    states: ClassVar[tuple[str, ...]] = ("zeros",)
+    """States that a decoder can begin with."""
 
     @property
     def output_size(self) -> int:
         """Size of an encoder state."""
         return self.hidden_size
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        """States that a decoder can begin with."""
-        return ("zeros",)
 
 
 EncoderSection = Annotated[
@@ -670,16 +668,10 @@ class TransformerDecoderSection(TransformerSection):
     """Whether it attends in its own way, so that the config's attention says nothing but the dropout."""
     readout: ClassVar[str] = "plain"
     """What the output layer reads: a layer of the state."""
-
-    @property
-    def query_time(self) -> str:
-        """Whether the state that attends is the one before or after reading the last word."""
-        return "after"
-
-    @property
-    def traits(self) -> tuple[str, str]:
-        """How it attends, and what it feeds back, in words; an empty text is nothing."""
-        return "in every layer", ""
+    query_time: ClassVar[str] = "after"
+    """Whether the state that attends is the one before or after reading the last word."""
+    traits: ClassVar[tuple[str, str]] = ("in every layer", "")
+    """How it attends, and what it feeds back, in words; an empty text is nothing."""
 
     def attends_by(self, given: AttentionSection) -> AttentionSection:
         """Its own attention to the source; only the dropout is taken from the config's."""
@@ -1149,4 +1141,4 @@ def differences(first: Section, second: Section, prefix: str = "") -> Iterator[t
 
 def differing_keys(first: Section, second: Section, prefix: str = "") -> list[str]:
     """Paths of the keys in which two sections differ, with both values; see `differences`."""
-    return [f"{path} ({a!r} there, {b!r} here)" for path, a, b in differences(first, second, prefix)]
+    return name_differences(differences(first, second, prefix))

@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 SHOWN_NAMES = 5
 """Maximum number of names that a message lists."""
@@ -82,26 +82,24 @@ def as_nmt_errors() -> Iterator[None]:
             raise OutOfMemory("out of memory") from error
         raise DataError(describe_system_error(error)) from error
     except UnicodeEncodeError as error:
-        raise DataError(UNENCODABLE.format(ascii(error.object[-200:]))) from None
+        name = ascii(error.object[-200:])
+        raise DataError(f"{name}: holds bytes that are not UTF-8 and cannot be written; rename it") from None
     except ValueError as error:
         if "null byte" not in str(error) and "null character" not in str(error):
             raise
         raise DataError("a path holds a NUL character, which no name can have; rename it") from None
 
 
-UNENCODABLE = "{}: holds bytes that are not UTF-8 and cannot be written; rename it"
-
-
-def describe_system_error(error: OSError, stream: str = "input or output") -> str:
+def describe_system_error(error: OSError) -> str:
     """One line: what the system says, about what, and what to do if a disk is full.
 
     Args:
         error: The error; its notes say how to go on once there is room.
-        stream: What it is about, where that is not a file.
     """
     again = "; ".join(getattr(error, "__notes__", ())) or "run the command again"
     advice = f"; make room and {again}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return printable(f"{error.filename2 or error.filename or stream}: {error.strerror or error}{advice}")
+    name = error.filename2 or error.filename or "input or output"
+    return printable(f"{name}: {error.strerror or error}{advice}")
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -141,3 +139,8 @@ def list_names(names: Sequence[str], most: int = SHOWN_NAMES) -> str:
     more = len(names) - most
     shown = ", ".join(map(shorten, names[:most]))
     return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def name_differences(values: Iterable[tuple[str, object, object]]) -> list[str]:
+    """Of names with two values each, there and here, those that differ."""
+    return [f"{name} ({shorten(repr(a))} there, {shorten(repr(b))} here)" for name, a, b in values if a != b]

@@ -5,7 +5,6 @@ and how much of it is finished.
 """
 
 import contextlib
-import errno
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from nmt.system.errors import DataError, shorten
+from nmt.system.errors import DataError, name_differences
 from nmt.system.files import hidden_path, naming, read_json, real_path, write_json
 from nmt.system.replacement import locked
 
@@ -65,17 +64,13 @@ def open_resumable(path: Path, made_from: Origin, *, resume: bool) -> Iterator[R
     keeps it in any case.
 
     Args:
-        path: The file, in a folder that exists.
+        path: The file, which is no folder, in a folder that exists.
         made_from: What it is made from.
         resume: Resume an unfinished file, or begin if there is none; otherwise an unfinished one is deleted.
 
     Raises:
         DataError: Another command is writing it, or the unfinished one was made from something else.
     """
-    if not real_path(path).parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     data, progress = hidden_path(path, "partial"), hidden_path(path, "partial.json")
     with locked(path), naming(path, data), naming(path, progress):
         steps, lines, size = _read_progress(path, data, progress, made_from if resume else None)
@@ -113,14 +108,8 @@ def _read_progress(path: Path, data: Path, progress: Path, made_from: Origin | N
     if made_from is None:
         log.warning(f"{path}: {lines:,} unfinished lines are deleted; --resume would have kept them")
         return 0, 0, 0
-    differing = [
-        f"{key} ({shorten(repr(there.get(key)))} there, {shorten(repr(made_from.get(key)))} here)"
-        for key in {**there, **made_from}
-        if there.get(key) != made_from.get(key)
-    ]
-    if differing:
-        raise DataError(
-            f"{path}: the unfinished one was made differently: {', '.join(differing)}; use the same, or begin again "
-            "without --resume"
-        )
+    values = ((key, there.get(key), made_from.get(key)) for key in {**there, **made_from})
+    if differing := name_differences(values):
+        what = f"the unfinished one was made differently: {', '.join(differing)}"
+        raise DataError(f"{path}: {what}; use the same, or begin again without --resume")
     return steps, lines, size

@@ -124,10 +124,3 @@ def test_a_record_of_nonsense_is_none(tmp_path: Path) -> None:
         hidden_path(path, "partial.json").write_text(record)
         assert write(path) == (0, 0)
         assert path.read_text(encoding="utf-8") == WHOLE
-
-
-@pytest.mark.parametrize("place", ["nowhere/out", "."])
-def test_places_where_nothing_can_be_written(tmp_path: Path, place: str) -> None:
-    with pytest.raises(OSError, match=r"No such file|Is a directory"):
-        write(tmp_path / place)
-    assert names(tmp_path) == []

@@ -1,0 +1,293 @@
+"""The steps of back-translation and distillation, each of which leaves a file or a folder when it is done."""
+
+import logging
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.config import Config, Overrides, differing_keys, dump_config, load_config, read_config
+from nmt.corpus import Pair
+from nmt.corpus.data_report import format_markdown
+from nmt.corpus.dataset import MARKER as DATA
+from nmt.corpus.dataset import open_data, read_examples, read_marker
+from nmt.corpus.identity import identities
+from nmt.corpus.lines import read_file_lines
+from nmt.corpus.prepare import fit_to_data, write_data
+from nmt.corpus.splitting import Example
+from nmt.evaluation.breakdown import Breakdown, accuracy_by_frequency
+from nmt.evaluation.metrics import ScoringRules, sentence_scores
+from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
+from nmt.evaluation.training_text import count_training_words, read_training_pairs
+from nmt.models.run_records import RunOutcome, find_model, read_state, read_value
+from nmt.models.storage import SavedModel
+from nmt.system.errors import ConfigError, DataError, name_differences
+from nmt.system.files import open_text, read_json, write_json, write_text
+from nmt.system.outputs import check_output
+from nmt.system.tables import ReportSection, Table
+from nmt.training.run import train
+from nmt.translation.loading import open_translator
+from nmt.translation.translate import translate_file
+from nmt.translation.translator import Translator
+
+log = logging.getLogger(__name__)
+
+MARKER = "backtranslation.json"
+CONFIG = "config.yaml"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps; see `backtranslate`.
+
+    Attributes:
+        folder: Where they leave what they make.
+        config: Config of the model that is trained on the pairs alone.
+    """
+
+    folder: Path
+    config: Config
+    text: list[str]
+    teacher: list[str]
+    sample: bool
+    round_trip: float | None
+    weight: float
+    tag: str | None
+    split: str
+
+    def files(self, name: str) -> list[str]:
+        """Two parallel files, in the order of the config's languages."""
+        data = self.config.data
+        return [str(self.folder / f"{name}.{code}") for code in (data.src_language, data.tgt_language)]
+
+    @property
+    def original(self) -> Path:
+        """What is to be translated, once it is collected."""
+        return self.folder / "original.txt"
+
+    @property
+    def data(self) -> Path:
+        """Data of the pairs alone."""
+        return self.folder / "alone" / "data"
+
+    @property
+    def rules(self) -> ScoringRules:
+        """How translations are scored."""
+        return ScoringRules.for_text(self.config.text, self.config.data.languages[1])
+
+    def check(self) -> Config:
+        """The config of the final model; what cannot work is said before anything is written.
+
+        Raises:
+            NmtError: A text cannot be read, a teacher is no model for these languages, or a value is impossible.
+        """
+        wanted = "-".join(self.config.data.languages)
+        for teacher in self.teacher:
+            languages = "-".join(read_config(find_model(Path(teacher)) / CONFIG).data.languages)
+            if languages != wanted:
+                raise ConfigError(f"--teacher {teacher}: translates {languages}, not {wanted}")
+        synthetic = {"source": self.files("synthetic"), "weight": self.weight, "tag": self.tag}
+        extra = {**self.config.data.model_dump(mode="json")["extra"], "synthetic": synthetic}
+        complete = load_config(self.config, {"data.extra": extra})
+        for text in () if self.original.exists() else self.text:
+            if not any(map(bytes.strip, read_file_lines(Path(text), None))):
+                raise DataError(f"{text}: is empty; give a file with sentences, one per line")
+        return complete
+
+    def claim(self) -> None:
+        """Make the folder that of these steps.
+
+        Raises:
+            DataError: It has other steps, or something else.
+        """
+        names = ("text", "teacher", "sample", "round_trip", "weight", "tag", "split")
+        choices = {name: getattr(self, name) for name in names}
+        check_output(self.folder, MARKER, overwrite=True)
+        if not (self.folder / MARKER).exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_text(self.folder / CONFIG, dump_config(self.config))
+            write_json(self.folder / MARKER, choices)
+        there = read_json(self.folder / MARKER)
+        differing = name_differences((name, there.get(name), here) for name, here in choices.items())
+        differing += differing_keys(load_config(self.folder / CONFIG), self.config)
+        if differing:
+            other = f"was made with other settings: {', '.join(differing)}"
+            raise DataError(f"{self.folder}: {other}; choose another --output")
+
+    def run(self, complete: Config) -> tuple[list[ReportSection], ModelEvaluation]:
+        """Do what is left to do; a student of teachers has new weights, and what is `auto` as for the pairs alone.
+
+        Args:
+            complete: The config of the final model.
+
+        Returns:
+            The tables, and the evaluation of the final model.
+        """
+        original, files = self.original, [*map(Path, self.files("synthetic"))]
+        data = self.prepare(self.config, "alone")
+        if not original.exists():
+            self.collect(original)
+        alone = self.train(self.config, "alone")
+        models = [find_model(Path(path)) for path in self.teacher] or [self.train(self.reverse(alone), "reverse")]
+        translated = self.translate(models, original, "translated.txt", sample=self.sample)
+        again = None if self.round_trip is None else self.translate([alone], translated, "round_trip.txt")
+        if not files[1].exists():
+            self.write_pairs(files, original, translated, again)
+        complete = fit_to_data(complete, data) if self.teacher else self.go_on(alone, complete)
+        return self.evaluate({"pairs alone": alone, "with synthetic pairs": self.train(complete, "complete")})
+
+    def go_on(self, alone: Path, complete: Config) -> Config:
+        """The config of the final model, which goes on from the first one for as many updates and validations.
+
+        Real pairs are repeated, so that an epoch has about as many of them as of synthetic ones.
+        """
+        first, real = read_config(alone / CONFIG), read_marker(self.data).pairs["train"]
+        synthetic = self.weight * sum(1 for _ in read_file_lines(Path(self.files("synthetic")[1]), None))
+        values = {
+            "parent": {"run": str(alone), "pieces": "own"},
+            "data.weight": complete.data.weight * max(1, round(synthetic / real)),
+            "model.output_norm": first.model.output_norm,
+            "train.batch.size": first.train.batch.size,
+            "train.epochs": first.train.epochs,
+            "train.max_updates": read_value(alone, "updates"),
+            "train.validation.every": first.train.validation.every or read_value(alone, "updates_per_epoch"),
+        }
+        return load_config(complete, values)
+
+    def prepare(self, config: Config, name: str) -> Path:
+        """Data of a config."""
+        data = self.folder / name / "data"
+        if not (data / DATA).exists():
+            log.info(f"{data}: preprocessing")
+            write_data(config, data)
+        return data
+
+    def train(self, config: Config, name: str) -> Path:
+        """The run of a config, with its data beside it."""
+        data, run = self.prepare(config, name), self.folder / name / "run"
+        if read_state(run) != "finished":
+            log.info(f"{run}: training")
+            train(config, data=data, output=run, resume=True)
+        return run
+
+    def reverse(self, alone: Path) -> Config:
+        """The config of the opposite direction, on the training and validation pairs of the model for the first one.
+
+        Its model goes on from that one for half as many updates.
+        """
+        (self.folder / "reverse").mkdir(exist_ok=True)
+        valid = [Pair(example.src, example.references[0]) for example in self.examples("valid")]
+        source: list[str] = []
+        for name, pairs in (("train", self.training_text()), ("valid", valid)):
+            if pairs:
+                source += (files := self.files(f"reverse/{name}"))
+                if not Path(files[1]).exists():
+                    self.write(files, pairs)
+        values = {
+            "name": f"{self.config.name}-reverse",
+            "parent": {"run": str(alone), "pieces": "own"},
+            "train.max_updates": math.ceil(read_value(alone, "updates") / 2),
+            "data.source": source,
+            "data.reverse": not self.config.data.reverse,
+            "data.extra": {},
+            "data.weight": 1,
+            "data.test": [],
+            "data.first_lines": None,
+            "data.split.train_size": None,
+            "data.split.valid_size": 0,
+            "data.split.test_size": 0,
+        }
+        return load_config(self.config, values)
+
+    def write(self, files: Sequence[str | Path], pairs: Iterable[Pair]) -> None:
+        """Write pairs into two files, in the order of the config's languages."""
+        with open_text(Path(files[0])) as one, open_text(Path(files[1])) as other:
+            for pair in pairs:
+                for file, text in zip((one, other), pair[:: -1 if self.config.data.reverse else 1], strict=True):
+                    file.write(f"{text}\n")
+
+    def examples(self, split: str) -> list[Example]:
+        """Examples of the pairs alone; none without such a split."""
+        path = self.data / f"{split}.jsonl"
+        return read_examples(path) if path.exists() else []
+
+    def training_text(self) -> list[Pair]:
+        """Training pairs of the pairs alone."""
+        return read_training_pairs(self.data, open_data(self.data).load_processor(), sys.maxsize)
+
+    def collect(self, path: Path) -> None:
+        """Write what is to be translated: each sentence once, without those of valid and test.
+
+        Raises:
+            DataError: None is left.
+        """
+        lines: Iterable[str] = (pair.src for pair in self.training_text())
+        if self.text:
+            lines = (
+                line.decode("utf-8", "replace") for file in self.text for line in read_file_lines(Path(file), None)
+            )
+        tests = self.examples("valid") + self.examples("test")
+        texts = [text for example in tests for text in ([example.src] if self.teacher else example.references)]
+        unseen, new, leaks = {*identities(texts).tolist()}, set[int](), 0
+        with open_text(path) as file:
+            for line in filter(None, map(str.strip, lines)):
+                (identity,) = identities([line]).tolist()
+                leaks += identity in unseen
+                if identity not in unseen and identity not in new:
+                    new.add(identity)
+                    file.write(f"{line}\n")
+            if not new:
+                where = ", ".join(self.text) or "training sources"
+                raise DataError(f"{where}: no sentence that is not in valid or test; give more text")
+        log.info(f"{path}: {len(new):,} distinct sentences; {leaks:,} left out because valid or test have them")
+
+    def open(self, models: Sequence[Path], overrides: Overrides = ()) -> tuple[list[SavedModel], Translator]:
+        """Models that translate together; a score of the user's own is trusted, as the config names it."""
+        allowed = [self.config.model.attention.score]
+        return open_translator(models, self.config.train.device, {}, allowed, overrides=overrides)
+
+    def translate(self, models: Sequence[Path], source: Path, name: str, *, sample: bool = False) -> Path:
+        """A file that is translated line by line, as it is; by search only if the translations are to be learnt."""
+        target = self.folder / name
+        if not target.exists():
+            log.info(f"{target}: translating")
+            drawn = {"decode.sampling.temperature": 1.0} if sample else {}
+            greedy = {} if self.teacher and not sample else {"decode.beam_size": 1}
+            _, translator = self.open(models, drawn | greedy)
+            translate_file(translator, source, target, resume=True)
+        return target
+
+    def write_pairs(self, files: Sequence[Path], original: Path, translated: Path, again: Path | None) -> None:
+        """Write the synthetic pairs; of those with a round trip, the ones that come back close enough."""
+        texts = [path.read_text(encoding="utf-8").split("\n")[:-1] for path in (original, translated)]
+        src, tgt = texts if self.teacher else texts[::-1]
+        pairs = [Pair(*both) for both in zip(src, tgt, strict=True)]
+        if again is not None:
+            examples = [Example(source, (text,)) for source, text in pairs]
+            scores = sentence_scores(examples, again.read_text(encoding="utf-8").split("\n")[:-1], self.rules, "chrf")
+            least = self.round_trip or 0
+            pairs = [pair for pair, score in zip(pairs, scores, strict=True) if score >= least]
+            log.info(f"{again}: {len(pairs):,} of {len(src):,} sentences come back with a chrF of {least:g} or more")
+        self.write(files, pairs)
+
+    def evaluate(self, runs: Mapping[str, Path]) -> tuple[list[ReportSection], ModelEvaluation]:
+        """Score the models on the same split, each compared with the one before."""
+        examples, rows, accuracy = self.examples(self.split), [], {}
+        frequency = count_training_words(self.data, open_data(self.data).load_processor(), self.rules)
+        before: dict[str, list[str]] = {}
+        for name, run in runs.items():
+            suffixes = {"json": "json", "hypotheses": "txt"}
+            files = {kind: self.folder / f"{run.parent.name}.{suffix}" for kind, suffix in suffixes.items()}
+            opened = self.open([run])
+            evaluation = evaluate_model(*opened, examples, what=self.split, name=name, files=files, against=before)
+            before = {name: evaluation.hypotheses}
+            accuracy[name] = accuracy_by_frequency(examples, evaluation.hypotheses, frequency, self.rules)
+            pairs, outcome = read_marker(run.parent / "data").pairs["train"], RunOutcome.read(run)
+            scores = [f"{evaluation.bleu:.2f}", f"{evaluation.chrf:.2f}"]
+            rows.append([name, f"{pairs:,}", f"{outcome.updates:,}", f"{outcome.seconds / 60:.1f}", *scores])
+        table = Table(["trained on", "pairs", "updates", "minutes", "BLEU", "chrF"], rows, "lrrrrr")
+        steps = ReportSection(f"Scores on {self.split}", [table, evaluation.comparison_table])
+        sections = [steps, next(Breakdown(accuracy, {}, {}, []).sections())]
+        write_text(self.folder / "table.md", format_markdown("Synthetic pairs", sections, self.folder))
+        return sections, evaluation
