@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
-from nmt.system.files import AnyPaths, as_names, check_file, real_path, write_json, write_text
+from nmt.system.files import AnyPaths, as_names, real_path, write_json, write_text
 from nmt.system.options import Option
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def compare(
     from nmt.comparison.trial import check_trial_data, has_trial, write_trial
     from nmt.config import as_values, names_config, parse_varied, read_comparison
     from nmt.corpus.dataset import check_is_data
+    from nmt.system.outputs import check_output
     from nmt.system.replacement import locked
 
     if split not in ("test", "valid"):
@@ -127,7 +128,7 @@ def compare(
     trials = {directory / TRIALS / trial.key: trial for trial in make_trials(wanted)}
     if launcher is not None and "{command}" not in launcher:
         raise ConfigError(f"--launcher {launcher}: has no {{command}}, which stands for the command of a cell")
-    _check_folder(directory)
+    check_output(directory, MARKER, overwrite=True)
     places = {f: directory / DATA / trial.data_name if data is None else Path(data) for f, trial in trials.items()}
     if data is not None:
         if len({trial.data_name for trial in trials.values()}) > 1:
@@ -171,19 +172,6 @@ def _fit_to_data(trials: Mapping[Path, Trial], places: Mapping[Path, Path]) -> d
         else trial
         for folder, trial in trials.items()
     }
-
-
-def _check_folder(output: Path) -> None:
-    """Refuse a folder with anything but a comparison, or inside another directory of nmt.
-
-    Raises:
-        DataError: It has something else, or is inside one.
-    """
-    from nmt.system.outputs import check_output
-
-    check_output(output, MARKER, overwrite=True)
-    for name in (TRIALS, DATA, MARKER, TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON, TABLE_LATEX):
-        check_file(output / name, output)
 
 
 def _prepare_data(trial: Trial, directory: Path, split: str) -> str:

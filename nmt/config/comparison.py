@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from nmt.config.messages import find_problems
 from nmt.config.reading import find_config, read_yaml
 from nmt.config.sections import Config, Files, Positive, Section, Seed, key
-from nmt.config.tree import dotted, parse_list
+from nmt.config.tree import dotted, parse_yaml
 from nmt.system.errors import ConfigError, shorten
 from nmt.system.files import shipped
 
@@ -99,12 +99,12 @@ def parse_varied(settings: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     """
     varied = {}
     for setting in settings:
-        path, separator, values = setting.partition("=")
-        if not separator or not path.strip() or not values.strip():
+        path, _, values = map(str.strip, setting.partition("="))
+        if not path or not values:
             raise ConfigError(f"--vary {setting}: expected section.key=value,value,...")
-        if path.strip() in varied:
-            raise ConfigError(f"--vary {path.strip()}: is given twice; write all its values into one")
-        varied[path.strip()] = tuple(parse_list(values, f"--vary {path.strip()}"))
-        if len(varied[path.strip()]) < 2:
+        if path in varied:
+            raise ConfigError(f"--vary {path}: is given twice; write all its values into one")
+        varied[path] = tuple(parse_yaml(f"values: [{values}]", f"--vary {path}").plain()["values"])
+        if len(varied[path]) < 2:
             raise ConfigError(f"--vary {shorten(setting)}: has a single value; use --set for it")
     return varied

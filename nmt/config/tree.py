@@ -174,18 +174,6 @@ def parse_yaml(text: str, origin: str) -> Tree:
     return tree
 
 
-def parse_list(text: str, origin: str) -> list[Any]:
-    """Values of YAML that are separated by commas.
-
-    Raises:
-        ConfigError: They are not valid YAML.
-    """
-    values = parse_yaml(f"values: [{text}]", origin).plain().get("values")
-    if not isinstance(values, list):
-        raise ConfigError(f"{origin}: expected values separated by commas, found {shorten(repr(text))}")
-    return values
-
-
 def as_yaml(values: Any, **style: Any) -> str:
     """Values as YAML; paths are text."""
     return str(yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **style))

@@ -155,11 +155,9 @@ def read_bytes(path: Path, limit: int, folder: Path | None = None) -> bytes:
 
     Raises:
         DataError: The file is something else, too large, or outside the folder.
-        OSError: It cannot be read.
+        OSError: It cannot be read, or is a folder.
     """
-    if not stat.S_ISREG(check_file(path, folder, limit).stat().st_mode):
-        raise DataError(f"{path}: is not a regular file; replace it by one")
-    return path.read_bytes()
+    return check_file(path, folder, limit).read_bytes()
 
 
 def real_path(path: Path) -> Path:

@@ -9,14 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO
 
-from nmt.system.errors import (
-    UNENCODABLE,
-    ConfigError,
-    NmtError,
-    RunInterrupted,
-    describe_system_error,
-    is_out_of_memory,
-)
+from nmt.system.errors import ConfigError, NmtError, RunInterrupted, as_nmt_errors, is_out_of_memory
 from nmt.system.files import naming, open_text
 from nmt.system.signals import INTERRUPTED, handled_signals, raise_when_safe
 from nmt.system.terminal import showing_messages, write_message
@@ -26,10 +19,7 @@ STOPPED = 75
 
 
 class _Terminated(BaseException):
-    """A signal asked the process to end: unfinished work is cleaned up as the exception propagates."""
-
-    def __init__(self, number: int) -> None:
-        self.signal = signal.Signals(number)
+    """A signal, whose number it has, asked the process to end: unfinished work is cleaned up as it propagates."""
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -56,7 +46,7 @@ def run_program(command: Callable[[], int | None]) -> NoReturn:
 
 def _run(command: Callable[[], int | None]) -> NoReturn:
     try:
-        with showing_messages():
+        with showing_messages(), as_nmt_errors():
             code = command()
         if code == 128 + signal.SIGINT:
             raise KeyboardInterrupt
@@ -66,9 +56,11 @@ def _run(command: Callable[[], int | None]) -> NoReturn:
             write_message(str(stop))
         sys.exit(STOPPED)
     except NmtError as error:
+        _discard_unwritten()
         _fail(str(error), 1)
     except _Terminated as terminated:
-        _fail(f"ended by {terminated.signal.name}; earlier results are intact", 128 + terminated.signal)
+        number = signal.Signals(*terminated.args)
+        _fail(f"ended by {number.name}; earlier results are intact", 128 + number)
     except KeyboardInterrupt:
         _fail(INTERRUPTED, 128 + signal.SIGINT)
     except _OutputClosed:
@@ -79,11 +71,6 @@ def _run(command: Callable[[], int | None]) -> NoReturn:
         if is_out_of_memory(error):  # without advice from deeper down
             name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
             _fail(f"nmt {name}: out of memory", 1)
-        if isinstance(error, OSError):
-            stream = "standard output" if _discard_unwritten() else "input or output"
-            _fail(describe_system_error(error, stream), 1)
-        if isinstance(error, UnicodeEncodeError):
-            _fail(UNENCODABLE.format(ascii(error.object[-200:])), 1)
         show = getattr(error, "show", None)  # a usage error knows how to show itself
         if show is None:
             raise
@@ -97,15 +84,13 @@ def _use_utf8() -> None:
         os.execve(sys.executable, sys.orig_argv, {**os.environ, "PYTHONUTF8": "1"})
 
 
-def _discard_unwritten() -> bool:
-    """Discard what standard output cannot take, so that Python does not complain at exit; whether there was any."""
+def _discard_unwritten() -> None:
+    """Discard what standard output cannot take, so that Python does not complain at exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
 
 
 def _fail(message: str, code: int) -> NoReturn:
