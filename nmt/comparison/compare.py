@@ -99,7 +99,8 @@ def compare(
     from nmt.comparison.plan import make_trials
     from nmt.comparison.runner import run_trials
     from nmt.comparison.trial import check_trial_data, has_trial, write_trial
-    from nmt.config import as_values, names_config, parse_varied, read_comparison
+    from nmt.config import as_values
+    from nmt.config.comparison import names_config, parse_varied, read_comparison
     from nmt.corpus.dataset import check_is_data
     from nmt.system.outputs import check_output
     from nmt.system.replacement import locked
@@ -155,9 +156,6 @@ def compare(
             failed = run_trials(trials, jobs=jobs or (1 if launcher is None else sys.maxsize), launcher=launcher)
         finally:
             rows = _write_tables(trials, directory)
-    others = sum(path.is_dir() for path in (directory / TRIALS).iterdir()) - len(trials)
-    if others > 0:
-        log.info(f"{directory / TRIALS}: has {others} more cells, which this comparison does not ask for")
     return ComparisonResult(directory, rows, {trials[folder].title: reason for folder, reason in failed.items()})
 
 

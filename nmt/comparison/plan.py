@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config import ComparisonSection, Config, Overrides, as_settings, load_config
+from nmt.config import Config, Overrides, as_settings, load_config
+from nmt.config.comparison import ComparisonSection
 from nmt.config.tree import in_one_line
 from nmt.corpus.licence import with_sources
 from nmt.system.errors import ConfigError

@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 
 MARKER = "backtranslation.json"
 CONFIG = "config.yaml"
+ORIGINAL = "original.txt"
+"""What is to be translated, once it is collected."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,6 @@ class Steps:
         return [str(self.folder / f"{name}.{code}") for code in (data.src_language, data.tgt_language)]
 
     @property
-    def original(self) -> Path:
-        """What is to be translated, once it is collected."""
-        return self.folder / "original.txt"
-
-    @property
     def data(self) -> Path:
         """Data of the pairs alone."""
         return self.folder / "alone" / "data"
@@ -90,7 +87,7 @@ class Steps:
         synthetic = {"source": self.files("synthetic"), "weight": self.weight, "tag": self.tag}
         extra = {**self.config.data.model_dump(mode="json")["extra"], "synthetic": synthetic}
         complete = load_config(self.config, {"data.extra": extra})
-        for text in () if self.original.exists() else self.text:
+        for text in () if (self.folder / ORIGINAL).exists() else self.text:
             if not any(map(bytes.strip, read_file_lines(Path(text), None))):
                 raise DataError(f"{text}: is empty; give a file with sentences, one per line")
         return complete
@@ -124,7 +121,7 @@ class Steps:
         Returns:
             The tables, and the evaluation of the final model.
         """
-        original, files = self.original, [*map(Path, self.files("synthetic"))]
+        original, files = self.folder / ORIGINAL, [*map(Path, self.files("synthetic"))]
         data = self.prepare(self.config, "alone")
         if not original.exists():
             self.collect(original)

@@ -13,16 +13,11 @@ from nmt.config.amount_of_text import choose_split as choose_split
 from nmt.config.amount_of_text import resolve_auto as resolve_auto
 from nmt.config.amount_of_text import value_at as value_at
 from nmt.config.attention_scores import names_class as names_class
-from nmt.config.comparison import ComparisonSection as ComparisonSection
-from nmt.config.comparison import names_config as names_config
-from nmt.config.comparison import parse_varied as parse_varied
-from nmt.config.comparison import read_comparison as read_comparison
 from nmt.config.reading import Overrides as Overrides
 from nmt.config.reading import as_settings as as_settings
 from nmt.config.reading import as_values as as_values
 from nmt.config.reading import check_values as check_values
 from nmt.config.reading import dump_config as dump_config
-from nmt.config.reading import find_config as find_config
 from nmt.config.reading import load_config as load_config
 from nmt.config.reading import overridden as overridden
 from nmt.config.reading import parse_config as parse_config

@@ -13,11 +13,6 @@ from nmt.config.sections import Config, Kinds, Section, find_section, kinds_of
 from nmt.config.tree import KeyPath
 from nmt.system.errors import shorten
 
-REPLACED = ("text.reuse", "train.init_from")
-"""Keys in whose place there is `parent`."""
-GONE = (*REPLACED, "train.r_drop")
-"""Keys of stored configs that are read no more."""
-
 
 class Problem(NamedTuple):
     """A value that is not allowed.
@@ -56,9 +51,7 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
         *above, last = path
         value = item["input"]
         mark, kinds, section = _section_at(above, root, values)
-        if item["type"] == "extra_forbidden" and ".".join(path) in REPLACED:
-            message = "unknown key; write parent: RUN in its place, for preprocess and train alike"
-        elif item["type"] == "extra_forbidden":
+        if item["type"] == "extra_forbidden":
             known = list(section.model_fields) if section else []
             users = [str(mark.name(kind)) for kind in kinds if last in kind.model_fields] if mark else []
             if mark and users and section:

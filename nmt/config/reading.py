@@ -14,7 +14,7 @@ from nmt.config.amount_of_text import automatic_keys
 from nmt.config.attention_checks import attention_conflicts
 from nmt.config.attention_scores import names_class
 from nmt.config.combinations import conflicts, ineffective
-from nmt.config.messages import GONE, Problem, find_problems, suggest
+from nmt.config.messages import Problem, find_problems, suggest
 from nmt.config.parent import CONFIG, MODEL_KEYS, TEXT_KEYS, find_parent, is_inherited
 from nmt.config.sections import AUTO, Config, DecodeSection, Section, TrainSection, find_section, kinds_of
 from nmt.config.tree import NOT_UNICODE, SETTINGS, SURROGATE, KeyPath, Tree, as_yaml, dotted, in_one_line, parse_yaml
@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 FORMAT = 3
 """Number of the form in which configs are stored: 3 has `parent`; 2 had `text.reuse` and `train.init_from` in its
 place; 1 (no number) also had the keys of all kinds of a section instead of those of its own."""
+_GONE = ("text.reuse", "train.init_from", "train.r_drop")
+"""Keys of stored configs that are read no more."""
 _DATA = (".csv", ".tsv", ".txt", ".tmx", ".gz", ".bz2", ".xz", ".zip")
 _SHOWN_PROBLEMS = 50
 _WIDEST = 60
@@ -120,7 +122,7 @@ def _in_current_form(tree: Tree, *, stored: bool) -> Tree:
     if number is None:
         tree = _without_other_kinds(tree, Config)
     run = tree.find(("train", "init_from"))
-    tree = _in_full(tree.part(lambda path, _: path not in GONE))
+    tree = _in_full(tree.part(lambda path, _: path not in _GONE))
     parent = Tree({"run": run}) if run else tree.value["parent"]
     # What it decided is in the stored config, and it may be gone by now: it is no longer written anywhere.
     return Tree({**tree.value, "parent": Tree.of(parent.plain())}, tree.where)

@@ -15,7 +15,8 @@ import nmt
 from nmt.comparison.plan import make_trials
 from nmt.comparison.runner import Job, describe_jobs
 from nmt.comparison.trial import run_trial, write_trial
-from nmt.config import ComparisonSection, read_config
+from nmt.config import read_config
+from nmt.config.comparison import ComparisonSection
 from nmt.system.errors import DataError, RunInterrupted
 from nmt.system.files import shipped
 

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.comparison.plan import make_trials
 from nmt.comparison.trial import check_trial_data, has_trial, write_trial
-from nmt.config import ComparisonSection, parse_varied, read_comparison
+from nmt.config.comparison import ComparisonSection, parse_varied, read_comparison
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import shipped
 

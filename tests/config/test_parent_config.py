@@ -103,12 +103,6 @@ def test_older_stored_configs_are_read(tmp_path: Path, number: int | None) -> No
     assert load(tmp_path, dump_config(expected)) == expected
 
 
-def test_the_keys_of_older_versions_are_answered(tmp_path: Path) -> None:
-    old = refused(tmp_path, "text:\n  reuse: runs/a\n", "train.init_from=runs/a")
-    advice = "unknown key; write parent: RUN in its place, for preprocess and train alike"
-    assert old == [f"mine.yaml:2: text.reuse: {advice}", f"--set train.init_from: {advice}"]
-
-
 @pytest.mark.parametrize(
     ("setting", "line"),
     [
