@@ -76,10 +76,9 @@ def as_nmt_errors() -> Iterator[None]:
         OutOfMemory: Memory ran out.
     """
     try:
-        yield
+        with when_out_of_memory(""):
+            yield
     except OSError as error:
-        if is_out_of_memory(error):
-            raise OutOfMemory("out of memory") from error
         raise DataError(describe_system_error(error)) from error
     except UnicodeEncodeError as error:
         name = ascii(error.object[-200:])

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO
 
-from nmt.system.errors import ConfigError, NmtError, RunInterrupted, as_nmt_errors, is_out_of_memory
+from nmt.system.errors import ConfigError, NmtError, RunInterrupted, as_nmt_errors
 from nmt.system.files import naming, open_text
 from nmt.system.signals import INTERRUPTED, handled_signals, raise_when_safe
 from nmt.system.terminal import showing_messages, write_message
@@ -68,9 +68,6 @@ def _run(command: Callable[[], int | None]) -> NoReturn:
         _discard_unwritten()
         sys.exit(128 + signal.SIGPIPE)
     except Exception as error:
-        if is_out_of_memory(error):  # without advice from deeper down
-            name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-            _fail(f"nmt {name}: out of memory", 1)
         show = getattr(error, "show", None)  # a usage error knows how to show itself
         if show is None:
             raise
