@@ -228,10 +228,7 @@ def map_array(path: Path, dtype: DTypeLike, advice: str) -> NDArray[Any]:
 
     check_file(path, path.parent)
     try:
-        with path.open("rb") as file:
-            if file.read(6) != b"\x93NUMPY":  # numpy would accept an archive as well
-                raise ValueError("not a .npy file")
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")  # which takes no archives and no objects
     except FileNotFoundError:
         raise DataError(f"{path}: missing; the directory is incomplete, {advice}") from None
     except Exception as error:  # numpy parses the header as Python, which fails in many ways

@@ -99,10 +99,7 @@ def _in_library(frame: FrameType | None) -> bool:
 def _raise_signal(number: int) -> None:
     global _coming
     _coming = False
-    if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(threading.main_thread().ident or 0, number)  # it may wait for input
-    else:
-        signal.raise_signal(number)
+    signal.pthread_kill(threading.main_thread().ident or 0, number)  # it may wait for input
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
