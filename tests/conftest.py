@@ -286,15 +286,12 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
 
 def read_tensors(run: Path) -> dict[str, Tensor]:
     """All tensors of the newest checkpoint."""
-    checkpoint = newest_checkpoint(run)
-    assert checkpoint is not None
-    return dict(checkpoint.tensors)
+    return dict(newest_checkpoint(run).tensors)
 
 
 def read_position(run: Path) -> dict[str, Any]:
     """Facts of the newest checkpoint, without times, config and paths."""
     checkpoint = newest_checkpoint(run)
-    assert checkpoint is not None
     progress = {key: value for key, value in checkpoint.metadata["progress"].items() if key != "seconds"}
     return {"progress": progress, "rate": checkpoint.metadata["rate"]}
 

@@ -71,11 +71,7 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, meta
     """
     with atomic_directory(directory) as temporary:
         copy_text_files(text, temporary / TEXT)
-        try:
-            save_file(_weights_of(model), str(temporary / WEIGHTS))
-        except SafetensorError as error:
-            raise OSError(str(error)) from None
-        set_default_permissions(temporary / WEIGHTS)
+        write_tensors(temporary / WEIGHTS, _weights_of(model))
         config = _without_paths(config)
         write_text(temporary / CONFIG, dump_config(config))
         versions = {"format_version": FORMAT_VERSION, "nmt_version": __version__, "torch_version": torch.__version__}
@@ -86,6 +82,19 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, meta
         write_text(temporary / CARD, make_card(config, all_metadata))
         for path in temporary.rglob("*"):
             sync(path)  # before it replaces an older one
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """Write contiguous tensors, and text by name, to a safetensors file with the default permissions of new files.
+
+    Raises:
+        OSError: The disk is full, or the folder cannot be written.
+    """
+    try:
+        save_file(tensors, path, metadata)
+    except SafetensorError as error:
+        raise OSError(str(error)) from None
+    set_default_permissions(path)
 
 
 def _without_paths(config: Config) -> Config:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, uint8
 
+from nmt.models.storage import write_tensors
 from nmt.system.errors import CheckpointError, DataError, shorten
-from nmt.system.files import atomic_file, check_file, set_default_permissions, sync
+from nmt.system.files import atomic_file, check_file, sync
 
 log = logging.getLogger(__name__)
 
@@ -58,11 +58,7 @@ def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) 
     text = json.dumps({"format_version": FORMAT_VERSION, **checkpoint.metadata}, ensure_ascii=False)
     tensors = {key: tensor.contiguous() for key, tensor in checkpoint.tensors.items()}
     with atomic_file(path) as temporary:
-        try:
-            save_file(tensors, temporary, {_METADATA: text, _CHECKSUM: _digest(tensors, text)})
-        except SafetensorError as error:
-            raise OSError(str(error)) from None
-        set_default_permissions(temporary)
+        write_tensors(temporary, tensors, {_METADATA: text, _CHECKSUM: _digest(tensors, text)})
         sync(temporary)
     sync(folder)
     for old in _updates(folder)[keep:]:
@@ -74,25 +70,22 @@ def has_checkpoint(run: Path) -> bool:
     return bool(_updates(run / FOLDER))
 
 
-def newest_checkpoint(run: Path) -> Checkpoint | None:
-    """The newest intact checkpoint of a run; None if there is none. Damaged ones are skipped.
+def newest_checkpoint(run: Path) -> Checkpoint:
+    """The newest intact checkpoint of a run. Damaged ones are skipped.
 
     Args:
         run: Run directory.
 
     Raises:
-        CheckpointError: There are checkpoints, but all of them are damaged or of another format.
+        CheckpointError: All checkpoints are damaged, or one is of another format.
     """
     folder = run / FOLDER
-    updates = _updates(folder)
-    for path in (_path(folder, update) for update in updates):
+    for path in (_path(folder, update) for update in _updates(folder)):
         try:
             return _read(path)
         except (OSError, ValueError, TypeError, KeyError, RecursionError, DataError, SafetensorError) as error:
             log.warning(f"{path}: damaged ({error}); using the one before")
-    if updates:
-        raise CheckpointError(f"{folder}: all checkpoints are damaged; start over with `overwrite=True`")
-    return None
+    raise CheckpointError(f"{folder}: all checkpoints are damaged; start over with `overwrite=True`")
 
 
 def clean_up_checkpoints(run: Path, update: int) -> None:
