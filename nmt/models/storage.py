@@ -133,7 +133,7 @@ def check_model(directory: Path) -> Path:
     """
     if not (directory / MARKER).is_file():
         what = "is not a model directory" if directory.exists() else "does not exist"
-        raise CheckpointError(f"{directory}: {what} (no {MARKER}); train first, or give another one with --model")
+        raise CheckpointError(f"{directory}: {what} (no {MARKER}); train first, or give another one")
     return directory
 
 

@@ -10,14 +10,13 @@ import torch
 from nmt.config import Config, SamplingSection, differing_keys, load_config
 from nmt.config.parent import MODEL_KEYS, check_parent
 from nmt.corpus.dataset import DataDirectory, read_examples
-from nmt.corpus.splitting import Example
 from nmt.evaluation.input_text import read_split
 from nmt.evaluation.metrics import ScoringRules
 from nmt.evaluation.validator import Validator
 from nmt.models.build import build_model
 from nmt.models.run_records import find_model
 from nmt.models.seq2seq import Seq2Seq
-from nmt.models.storage import MARKER, SavedModel, load_model
+from nmt.models.storage import SavedModel, load_model
 from nmt.system.device import resolve_precision, use_fast_products
 from nmt.system.errors import CheckpointError, ConfigError, DataError, when_out_of_memory
 from nmt.text.vocabulary import SPECIAL_TOKENS
@@ -102,15 +101,10 @@ def make_model(
 def _load_parent(config: Config) -> SavedModel:
     try:
         path = find_model(Path(str(config.parent.run)))
-        if not (path / MARKER).is_file():
-            raise CheckpointError(f"{path}: {'is not a model directory' if path.exists() else 'does not exist'}")
         # A class is trusted if the user's own config names it.
-        parent = load_model(path, allowed_classes=[config.model.attention.score])
+        return load_model(path, allowed_classes=[config.model.attention.score])
     except (CheckpointError, DataError) as error:
         raise CheckpointError(f"parent: {error}") from None
-    if not all(bool(tensor.isfinite().all()) for tensor in parent.model.state_dict().values()):
-        raise CheckpointError(f"parent: {path} has weights that are not finite; use another model")
-    return parent
 
 
 _BY_TOKEN = ("embedding.weight", "embedding.words.weight", "output.weight", "output.bias")
@@ -154,22 +148,16 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple
             log.warning(f"{' and '.join(missing)} not installed: the best model is chosen by loss, not {metric}")
         validation = config.train.validation.model_copy(update={"metric": "loss"})
         return _with_train(config, validation=validation), Validator(data.valid, [], rules, None)
-    examples = _read_valid(data) if len(data.valid) else _read_training_sentence(data)
+    if len(data.valid):
+        examples = read_examples(data.path / "valid.jsonl")
+        if sum(len(example.references) for example in examples) != len(data.valid):
+            raise DataError(f"{data.path / 'valid.jsonl'}: does not match the encoded valid split; preprocess again")
+    else:
+        examples = read_split(data.path, "train")
+        examples = [examples[len(examples) // 2]]
     greedy = config.decode.model_copy(update={"beam_size": 1, "sampling": SamplingSection()})
     translator = Translator(model, data.load_processor(), greedy)
     return config, Validator(data.valid, examples, rules, translator, config.train.watch)
-
-
-def _read_valid(data: DataDirectory) -> list[Example]:
-    examples = read_examples(data.path / "valid.jsonl")
-    if sum(len(example.references) for example in examples) != len(data.valid):
-        raise DataError(f"{data.path / 'valid.jsonl'}: does not match the encoded valid split; preprocess again")
-    return examples
-
-
-def _read_training_sentence(data: DataDirectory) -> list[Example]:
-    examples = read_split(data.path, "train")
-    return [examples[len(examples) // 2]]
 
 
 def validate(validator: Validator, state: TrainState[Seq2Seq]) -> dict[str, float] | None:

@@ -354,18 +354,6 @@ def test_a_parent_that_is_not_a_model(random_project: Project, tmp_path: Path, p
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_parent_with_weights_that_are_not_finite(random_project: Project, tmp_path: Path, value: float) -> None:
-    parent = tmp_path / "parent"
-    shutil.copytree(random_project.run / "best", parent)
-    tensors = load_file(parent / "model.safetensors")
-    sorted(tensors.items())[-1][1].view(-1)[0] = value
-    save_file(tensors, parent / "model.safetensors")
-    line = refusal(random_project, tmp_path / "run", f"parent={parent}")
-    assert line.startswith(f"parent: {parent} has weights that are not finite; ")
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_closed_terminal_stops_a_run(random_project: Project, run: Path) -> None:
     """The run gets SIGHUP, and nothing that it says can be written any more."""
     ours, theirs = pty.openpty()
