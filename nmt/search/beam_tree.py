@@ -60,7 +60,7 @@ def grow_tree(steps: Sequence[SearchStep]) -> BeamTree:
         steps: All steps of the search.
     """
     nodes: list[Node] = []
-    rows: Sequence[int] = [-1] * (len(steps[0].choice.parents.flatten()) if steps else 0)
+    rows: Sequence[int] = [-1] * len(steps[0].choice.parents.flatten())
     for step in steps:
         assert step.alignment is not None
         choice = step.choice

@@ -21,7 +21,6 @@ class Constraint(Protocol):
             words: Words of each hypothesis so far, [R, T].
             sources: Index of the source that each hypothesis translates, [R].
         """
-        ...
 
 
 class MinLength:

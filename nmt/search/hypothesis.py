@@ -6,7 +6,6 @@ from typing import Literal, TypeVar
 import torch
 from torch import Tensor
 
-LengthNorm = Literal["wu", "average"]
 Number = TypeVar("Number", float, Tensor)
 
 LEAST_COVERAGE = 1e-10
@@ -47,7 +46,7 @@ class Scoring:
     """
 
     length_penalty: float = 0.0
-    length_norm: LengthNorm = "wu"
+    length_norm: Literal["wu", "average"] = "wu"
     coverage_penalty: float = 0.0
 
     def norm(self, length: Number) -> Number:

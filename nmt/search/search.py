@@ -80,7 +80,7 @@ def search(
         unless probabilities are NaN.
     """
     steps = search_steps(stepper, src, src_lengths, settings)
-    return trace(steps, src_lengths, settings.n_best) if steps else []
+    return trace(steps, src_lengths, settings.n_best)
 
 
 @torch.inference_mode()
@@ -99,10 +99,8 @@ def search_steps(
         settings: What to search for.
 
     Returns:
-        The record of each step; none without sources.
+        The record of each step.
     """
-    if not len(src):
-        return []
     device, strategy, scoring = src.device, settings.strategy, settings.scoring
     limits, fewest = settings.lengths.most(src_lengths), settings.lengths.fewest(src_lengths)
     shortest = [MinLength(fewest)] if bool((fewest > 0).any()) else []

@@ -18,6 +18,7 @@ from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.search import SearchSettings, search, search_steps
 from nmt.search.stepper import EnsembleStepper, Seq2SeqStepper, Stepper
 from nmt.search.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy, Strategy
+from nmt.system.device import autocast
 from nmt.system.errors import ConfigError
 from nmt.text.vocabulary import EOS_ID
 
@@ -84,7 +85,7 @@ class Searcher:
     def grow_tree(self, source: Ids) -> BeamTree:
         """Search for translations of one source, and keep every prefix that was in the beam, with its alignment."""
         settings = replace(self._settings([source], self.options.beam_size, True), n_best=1)
-        with self._precision():
+        with autocast(self.models[0].device, self.options.precision):
             stepper = self._stepper(self.options.beam_size * len(source))
             return grow_tree(search_steps(stepper, *self._encode([source]), settings))
 
@@ -140,7 +141,7 @@ class Searcher:
     ) -> list[list[Hypothesis]]:
         """Hypotheses of all sources, in order; `choose` says how to search a batch, `num_words` is their length."""
         results: list[list[Hypothesis]] = [[] for _ in sources]
-        with self._precision():
+        with autocast(self.models[0].device, self.options.precision):
             stepper = self._stepper(num_words)
             for batch in self._batches(sources):
                 hypotheses = search(stepper, *self._encode([sources[n] for n in batch]), choose(batch))
@@ -177,9 +178,6 @@ class Searcher:
     def _encode(self, sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
         lengths = torch.tensor([len(ids) + 1 for ids in sources])
         return pad(sources, suffix=True).to(self.models[0].device), lengths
-
-    def _precision(self) -> torch.autocast:
-        return torch.autocast(self.models[0].device.type, torch.bfloat16, enabled=self.options.precision == "bfloat16")
 
 
 def _seed(ids: Ids, sampling: SamplingSection) -> int:

@@ -32,7 +32,6 @@ class Stepper(Protocol[State]):
         Returns:
             The state before the first word, with one row per sentence.
         """
-        ...
 
     def step(self, words: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
         """Advance every hypothesis by one word.
@@ -45,7 +44,6 @@ class Stepper(Protocol[State]):
             Log-probabilities of the next word [R, V], in float32 or better, -inf for PAD and BOS; alignment
             [R, heads, S]; new state.
         """
-        ...
 
     def select(self, state: State, rows: Tensor, layout: Layout, sentences: Tensor | None = None) -> State:
         """The state of some hypotheses.
@@ -56,7 +54,6 @@ class Stepper(Protocol[State]):
             layout: Which sentence each of them belongs to.
             sentences: Index of the sentences to keep; None for all, in order.
         """
-        ...
 
 
 Seq2SeqState = tuple[DecoderMemory, DecoderState]

@@ -54,7 +54,6 @@ class Strategy(Protocol):
 
     def choose(self, candidates: Candidates) -> Choice:
         """Choose the next words."""
-        ...
 
 
 class GreedyStrategy:
@@ -113,7 +112,7 @@ class SamplingStrategy:
     def __init__(self, num_samples: int, seeds: Sequence[int], longest: int, options: SamplingSection) -> None:
         self.num_starts, self.options = num_samples, options
         draws = [np.random.default_rng(seed).random((longest, num_samples)) for seed in seeds]
-        self.draws = torch.from_numpy(np.stack(draws)) if draws else torch.zeros(0, longest, num_samples)
+        self.draws = torch.from_numpy(np.stack(draws))
 
     def choose(self, candidates: Candidates) -> Choice:
         """A word for each hypothesis, by the inverse of the cumulative distribution."""

@@ -138,8 +138,6 @@ def _alignments(steps: Sequence[SearchStep], paths: Sequence[Path], number: int)
 
 def _to_numpy(tensors: Sequence[Tensor]) -> list[NDArray[Any]]:
     """Tensors of one type on the host, all in one transfer."""
-    if not tensors:
-        return []
     flat = to_host(torch.cat([tensor.flatten() for tensor in tensors])).numpy()
     parts = np.split(flat, np.cumsum([tensor.numel() for tensor in tensors])[:-1])
     return [part.reshape(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
