@@ -1,7 +1,7 @@
 """The interfaces of encoders and decoders."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import torch
@@ -14,12 +14,15 @@ from nmt.layers.layout import Layout
 from nmt.layers.output import OutputLayer
 from nmt.text.vocabulary import BOS_ID
 
+WordChooser = Callable[[int, Tensor], Tensor]
+"""Chooses input words in training: ids [B] for a position (1 or later), given the logits [B, V] of the previous one."""
+
 
 class Task(nn.Module, ABC):
     """What training needs of a model."""
 
     @abstractmethod
-    def forward(self, batch: Batch, choose: "WordChooser | None" = None, label_smoothing: float = 0.0) -> Tensor:
+    def forward(self, batch: Batch, choose: WordChooser | None = None, label_smoothing: float = 0.0) -> Tensor:
         """Cross-entropy summed over the real target positions, in nats, and whatever is added to it.
 
         Args:
@@ -105,7 +108,6 @@ class DecoderMemory(Protocol):
 
     def select(self, sentences: Tensor) -> Self:
         """The memory of the sentences with these indices, which a search still works on."""
-        ...
 
 
 class DecoderState(Protocol):
@@ -116,7 +118,6 @@ class DecoderState(Protocol):
 
         Sentences stay in order; those that have no row may be gone.
         """
-        ...
 
 
 class DecoderWeights(Protocol):
@@ -125,15 +126,6 @@ class DecoderWeights(Protocol):
     @property
     def output(self) -> nn.Module:
         """The output layer, prepared."""
-        ...
-
-
-class WordChooser(Protocol):
-    """Chooses the input word of each step in training."""
-
-    def __call__(self, position: int, logits: Tensor) -> Tensor:
-        """Ids [B] for `position` (1 or later), given the logits [B, V] of the previous position."""
-        ...
 
 
 class Head(NamedTuple):
@@ -168,7 +160,8 @@ Weights = TypeVar("Weights", bound=DecoderWeights)
 class Decoder(nn.Module, ABC, Generic[Memory, State, Weights]):
     """Predicts target words one after another: `start` once, `step` for each word; or `forward` for known targets.
 
-    A decoder implements `start`, `advance`, `prepare` and `forward`, which must equal repeated steps.
+    A decoder implements `heads`, `attention`, `start`, `advance`, `prepare` and `forward`, which must equal repeated
+    steps.
     """
 
     output: OutputLayer
@@ -184,9 +177,9 @@ class Decoder(nn.Module, ABC, Generic[Memory, State, Weights]):
         """The attention heads that `forward` returns, layer by layer."""
 
     @property
-    def attention(self) -> Attention | None:
+    @abstractmethod
+    def attention(self) -> Attention:
         """The attention that stands for the whole in search, heat maps, links and the replacement of unknown words."""
-        return None
 
     @property
     def chosen_heads(self) -> slice:
@@ -265,8 +258,6 @@ class Decoder(nn.Module, ABC, Generic[Memory, State, Weights]):
 
     def inspect(self, tgt_in: Tensor, encoded: EncoderOutput) -> tuple[DecoderOutput, AttentionDetails]:
         """`forward`, and what `attention` computed on the way for the first of the sources."""
-        if self.attention is None:
-            return self(tgt_in, encoded), AttentionDetails()
         with self.attention.recording() as calls:
             output: DecoderOutput = self(tgt_in, encoded)
         final = None if encoded.final_state is None else encoded.final_state[:1]
