@@ -22,7 +22,6 @@ from nmt.layers.output import FixedNormOutput
 from nmt.layers.recurrent import LayeredStack, NormalizedLayer, PlainStack, RecurrentStack
 from nmt.models import reference
 from nmt.models.recurrent.cell import BahdanauCell, LuongCell, maxout
-from nmt.models.recurrent.decoder import CopiedState
 from nmt.models.reference import Norm, Step
 from nmt.models.seq2seq import Seq2Seq
 from nmt.text.vocabulary import BOS_ID, EOS_ID
@@ -186,7 +185,7 @@ class ByEquation:
 
 def first_states(model: Seq2Seq, final: Tensor, lasts: States) -> States:
     """The state of each layer before the first word."""
-    if isinstance(model.decoder.initial_state, CopiedState):
+    if model.decoder.initial_state.source == "copy":
         return lasts
     layer, recurrent = model.decoder.initial_state, model.decoder.cell.recurrent
     shape = recurrent.num_states, recurrent.num_layers, recurrent.hidden_size

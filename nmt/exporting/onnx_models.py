@@ -10,7 +10,7 @@ from nmt.exporting import onnx_layers as layers
 from nmt.exporting.onnx_graph import BOOL, FLOAT, INT32, INT64, Graph, Port, Value
 from nmt.layers.output import SHORTEST, FixedNorm, OutputLayer
 from nmt.layers.recurrent import LayeredStack
-from nmt.models.recurrent.decoder import InitialState, RecurrentDecoder
+from nmt.models.recurrent.decoder import RecurrentDecoder
 from nmt.models.recurrent.encoder import RecurrentEncoder
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.decoder import TransformerDecoder
@@ -117,7 +117,7 @@ class RecurrentGraph:
         memory = {"mask": Port(encoded.mask, ("rows", "src_length"), BOOL), "keys": keys, "values": values}
         initial, size, feedback = self.decoder.initial_state, self.cell.recurrent.hidden_size, self.cell.feedback_size
         names = [name for parts in zip(*self.names, strict=True) for name in parts]
-        if not isinstance(initial, InitialState):  # copied
+        if initial.source == "copy":
             states = [state for parts in zip(*encoded.last_states, strict=True) for state in parts]
         elif initial.projection is None:
             states = [layers.zeros(encoded.mask, size) for _ in names]

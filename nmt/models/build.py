@@ -8,19 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmt.config import (
-    InitializationSection,
-    ModelSection,
-    RecurrentDecoderSection,
-    TransformerDecoderSection,
-)
+from nmt.config import InitializationSection, ModelSection, RecurrentDecoderSection, TransformerDecoderSection
 from nmt.layers.attention.attention import build_attention, build_multi_head
 from nmt.layers.attention.score import Score
 from nmt.layers.output import FixedNormOutput, OutputLayer
 from nmt.layers.recurrent import GATES, NormalizedLayer, build_stack
 from nmt.models.base import Decoder, Encoder, EncoderDropout
 from nmt.models.recurrent.cell import BahdanauCell, LuongCell
-from nmt.models.recurrent.decoder import CopiedState, InitialState, RecurrentDecoder
+from nmt.models.recurrent.decoder import InitialState, RecurrentDecoder
 from nmt.models.recurrent.encoder import RecurrentEncoder
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.decoder import TransformerDecoder
@@ -96,8 +91,7 @@ def _build_recurrent_decoder(
     cell = make_cell(section, recurrent, attention, readout_size)
     output = _build_output(config, embedding)
     size = {"backward": encoder.backward_size, "final": encoder.final_size}.get(section.initial_state, 0)
-    copied = section.initial_state == "copy"
-    initial_state = CopiedState() if copied else InitialState(section.initial_state, size, recurrent)
+    initial_state = InitialState(section.initial_state, size, recurrent)
     dropout = _or(config.embedding_dropout, config.dropout)
     return RecurrentDecoder(embedding, cell, initial_state, output, dropout)
 

@@ -26,11 +26,12 @@ class InitialState(nn.Module):
     """First decoder state from the encoder: s_0 = tanh(W x + b) (Bahdanau et al., 2015, A.2.2).
 
     In the paper x is the backward state at the first word; `final` uses the last states of both directions. Each layer,
-    and each of an LSTM's two states, has its own W and b.
+    and each of an LSTM's two states, has its own W and b. `copy` takes the encoder's last states as they are, layer by
+    layer (Sutskever et al., 2014).
 
     Args:
-        source: `backward`, `final` or `zeros`.
-        source_size: Size of x; 0 for zeros.
+        source: `backward`, `final`, `copy` or `zeros`.
+        source_size: Size of x; 0 without one.
         recurrent: The decoder's layers.
     """
 
@@ -42,6 +43,8 @@ class InitialState(nn.Module):
 
     def forward(self, encoded: EncoderOutput) -> RecurrentState:
         """States [L, B, H]."""
+        if self.source == "copy":
+            return encoded.last_states
         if self.projection is None:
             states = encoded.states.new_zeros(encoded.states.size(0), math.prod(self.shape))
         else:
@@ -49,14 +52,6 @@ class InitialState(nn.Module):
             states = tanh(self.projection(inputs))
         split = states.view(-1, *self.shape).permute(1, 2, 0, 3).contiguous()  # LSTM: [B, 2 * L * H] -> [2, L, B, H]
         return tuple(split)
-
-
-class CopiedState(nn.Module):
-    """First decoder state: the encoder's last states as they are, layer by layer (Sutskever et al., 2014)."""
-
-    def forward(self, encoded: EncoderOutput) -> RecurrentState:
-        """States [L, B, H]."""
-        return encoded.last_states
 
 
 class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWeights]):
@@ -73,7 +68,7 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
     parts: ClassVar[Mapping[str, str]] = {"cell.attention": "attention", "cell.output": "output", "output": "output"}
 
     def __init__(
-        self, embedding: nn.Embedding, cell: DecoderCell, initial: nn.Module, output: OutputLayer, dropout: float
+        self, embedding: nn.Embedding, cell: DecoderCell, initial: InitialState, output: OutputLayer, dropout: float
     ) -> None:
         super().__init__()
         self.embedding, self.cell, self.initial_state, self.output = embedding, cell, initial, output
