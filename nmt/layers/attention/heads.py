@@ -24,17 +24,11 @@ class SingleHead(nn.Module):
         self.number = number
         self.query_size, self.key_size, self.context_size = query_size, key_size, key_size
 
-    def split_query(self, query: Tensor) -> Tensor:
-        """[B, N, Q] -> [B, heads, N, query_size]."""
-        return query.unsqueeze(1)
+    def split_query(self, vectors: Tensor) -> Tensor:
+        """The part of each head of queries, keys or values: [B, N, size] -> [B, heads, N, size of a head]."""
+        return vectors.unsqueeze(1)
 
-    def split_keys(self, encoder_states: Tensor) -> Tensor:
-        """[B, S, D] -> [B, heads, S, key_size]."""
-        return encoder_states.unsqueeze(1)
-
-    def split_values(self, encoder_states: Tensor) -> Tensor:
-        """[B, S, D] -> [B, heads, S, value size]."""
-        return encoder_states.unsqueeze(1)
+    split_keys = split_values = split_query
 
     def merge(self, contexts: Tensor) -> Tensor:
         """[B, heads, N, value size] -> [B, N, D]."""
