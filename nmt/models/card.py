@@ -21,12 +21,13 @@ def make_card(config: Config, metadata: Mapping[str, Any]) -> str:
         metadata: Content of `model.json`.
     """
     source, target = map(language_name, config.data.languages)
+    rows = describe_model(config, metadata)
     attending = "" if config.model.mechanism.score == "none" else " with attention"
     parts = [
         [f"# {source} to {target}"],
         [f"A {config.model.family} translation model{attending}, trained with nmt {metadata['nmt_version']}."],
         ["    nmt translate --model THIS_FOLDER 'Some text.'"],
-        list(_table(config, metadata)),
+        ["| | |", "|---|---|", *(f"| {name} | {_inline(value)} |" for name, value in rows.items())],
         ["## Scores"],
         list(_score_lines(metadata)),
         ["## Limits"],
@@ -40,12 +41,6 @@ def read_card(directory: Path) -> str:
     card = directory / CARD
     lines = card.read_text(encoding="utf-8").splitlines(keepends=True) if card.exists() else []
     return "".join(line for line in lines if "THIS_FOLDER" not in line)
-
-
-def _table(config: Config, metadata: Mapping[str, Any]) -> Iterator[str]:
-    yield from ("| | |", "|---|---|")
-    rows = describe_model(config, metadata)
-    yield from (f"| {name} | {_inline(value)} |" for name, value in rows.items())
 
 
 def describe_model(config: Config, metadata: Mapping[str, Any], call: Callable[[str], str] = str) -> dict[str, str]:
