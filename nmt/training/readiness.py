@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nmt.config import DROPOUT, AdamSection, Config, ConstantForcingSection, DecodeSection
 from nmt.corpus.batching import make_batch, plan_batches
 from nmt.corpus.dataset import DataDirectory, EncodedPairs, open_data
-from nmt.corpus.noise import Noise, make_noise
+from nmt.corpus.noise import make_noise
 from nmt.evaluation.loss import mean_loss
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
@@ -37,6 +37,7 @@ OVERFIT_UPDATES, OVERFIT_LONGEST = 200, 1500  # the second while the loss falls
 OVERFIT_WINDOW, OVERFIT_FALL = 100, 0.05  # a loss falls if the lowest is lower by this share than so many updates ago
 SHOWN = 2  # decoded pairs
 TIMED_UPDATES, TIMED_SECONDS = 20, 20.0  # at most
+NewModel = Callable[[Config], Seq2Seq]
 
 
 def check_readiness(config: Config, data_directory: Path) -> Iterator[Finding]:
@@ -69,21 +70,17 @@ def check_readiness(config: Config, data_directory: Path) -> Iterator[Finding]:
     yield (sizes := describe_parameters(config, outline, available))
     if sizes.ok is False:
         return
-    noise = make_noise(config.train, data)
-    steps: list[tuple[str, str, Callable[[], Iterator[Finding]]]] = [
-        ("initial loss", SMALLER_MODEL, lambda: check_initial_loss(config, data, new_model(config))),
-        ("one batch overfits", SMALLER_MODEL, lambda: check_overfitting(config, data, new_model)),
-        ("longest batch", SMALLER_BATCH, lambda: check_updates(config, data, noise, new_model(config))),
+    checks = [
+        ("initial loss", SMALLER_MODEL, check_initial_loss),
+        ("one batch overfits", SMALLER_MODEL, check_overfitting),
+        ("longest batch", SMALLER_BATCH, check_updates),
     ]
-    for name, advice, step in steps:
-        problem = None
+    for name, advice, check in checks:
         try:
             with when_out_of_memory(advice):
-                yield from step()
+                yield from check(config, data, new_model)
         except OutOfMemory as error:
-            problem = Finding(name, False, str(error))
-        if problem:  # yielded only now, when the memory of the step is free
-            yield problem
+            yield Finding(name, False, str(error))
     yield Finding("memory", None, f"at most {as_text(peak_memory())} so far, of {as_text(available)} available")
 
 
@@ -131,7 +128,7 @@ def describe_parameters(config: Config, model: Seq2Seq, available: int) -> Findi
     return Finding("parameters", False, f"{text}; {problem}; {SMALLER_MODEL}")
 
 
-def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> Iterator[Finding]:
+def check_initial_loss(config: Config, data: DataDirectory, new_model: NewModel) -> Iterator[Finding]:
     """The initial loss should not be far above that of random weights, or be lower with a parent.
 
     A Transformer with tied embeddings starts above it: the last word's own vector, which its readout contains, gives
@@ -139,7 +136,8 @@ def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> I
     """
     generator = np.random.default_rng(config.train.seed)
     sample = data.train.select(generator.permutation(len(data.train))[:INITIAL_SAMPLE])
-    loss, size = mean_loss(model, sample), len(data.tgt_vocabulary)
+    model, size = new_model(config), len(data.tgt_vocabulary)
+    loss = mean_loss(model, sample)
     uniform, expected = model.decoder.output.uniform_loss, model.decoder.output.initial_loss
     text = f"{loss:.2f} nats per token over {len(sample):,} pairs; uniform guessing has ln {size:,} = {uniform:.2f}"
     if config.parent.run is not None:
@@ -152,7 +150,7 @@ def check_initial_loss(config: Config, data: DataDirectory, model: Seq2Seq) -> I
     yield _find("initial loss", loss < INITIAL_LIMIT * expected, text, advice)
 
 
-def check_overfitting(config: Config, data: DataDirectory, new_model: Callable[[Config], Seq2Seq]) -> Iterator[Finding]:
+def check_overfitting(config: Config, data: DataDirectory, new_model: NewModel) -> Iterator[Finding]:
     """A working model overfits a few pairs, and then translates them exactly.
 
     It gets more updates than `OVERFIT_UPDATES` as long as its loss falls: small models need them.
@@ -208,10 +206,10 @@ def typical_pairs(pairs: EncodedPairs, number: int) -> NDArray[np.int64]:
     return np.array(list(distinct.values()), dtype=np.int64)
 
 
-def check_updates(config: Config, data: DataDirectory, noise: Noise, model: Seq2Seq) -> Iterator[Finding]:
+def check_updates(config: Config, data: DataDirectory, new_model: NewModel) -> Iterator[Finding]:
     """Try the longest batch, and ordinary updates: whether they fit into memory, their losses and their speed."""
-    options, pairs = config.train, data.train
-    groups = plan_epoch(pairs, options, 1)
+    options, pairs, noise = config.train, data.train, make_noise(config.train, data)
+    groups, model = plan_epoch(pairs, options, 1), new_model(config)
     src, tgt = pairs.src.lengths, pairs.tgt.lengths
     longest = max(itertools.chain(*groups), key=lambda batch: len(batch) * (src[batch].max() + tgt[batch].max()))
     # With accumulation, the gradients of one batch are in memory during the next.

@@ -15,7 +15,6 @@ import nmt
 from nmt.config import Config, load_config
 from nmt.corpus.batching import Batch
 from nmt.corpus.dataset import open_data
-from nmt.corpus.noise import no_noise
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import ConfigError
@@ -214,8 +213,11 @@ def updates(project: Project, monkeypatch: pytest.MonkeyPatch, *settings: str) -
 
     monkeypatch.setattr(readiness, "train_step", step)
     monkeypatch.setattr(timing, "train_step", step)
-    model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
-    return {finding.name: finding for finding in check_updates(config, data, no_noise, model)}, sizes
+
+    def new_model(config: Config) -> Seq2Seq:
+        return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
+
+    return {finding.name: finding for finding in check_updates(config, data, new_model)}, sizes
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])
