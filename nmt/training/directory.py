@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nmt.config import Config, dump_config
 from nmt.corpus.dataset import DataDirectory, combine_checksums
-from nmt.models.run_records import BEST, MARKER, MODELS, TIME, path_from, read_state, read_value
+from nmt.models.run_records import MARKER, MODELS, TIME, path_from, read_state, read_value
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import save_model
 from nmt.system.device import describe_environment
@@ -20,20 +20,14 @@ from nmt.system.files import append_text, check_file, write_json, write_text
 from nmt.system.outputs import RUN, check_directory
 from nmt.system.replacement import clean_up, discard_earlier, locked, reading, replacing, set_aside
 from nmt.text.processor import TEXT
-from nmt.training.attention_history import WATCHED
-from nmt.training.board import FOLDER as BOARD
-from nmt.training.checkpoint import FOLDER as CHECKPOINTS
 from nmt.training.checkpoint import clean_up_checkpoints, has_checkpoint, write_checkpoint
 from nmt.training.checkpoint_schema import OriginMetadata
 from nmt.training.distributed import Workers, launch_id, restarts
-from nmt.training.metrics_log import METRICS, MetricsLog
+from nmt.training.metrics_log import MetricsLog
 from nmt.training.ranking import rank, stored_rank
 from nmt.training.resume import command_to_resume
 from nmt.training.state import TrainState, capture
 from nmt.training.text_files import keep_text
-
-FILES = (MARKER, "config.yaml", "environment.json", METRICS, WATCHED, BOARD, BEST, MODELS, CHECKPOINTS, TEXT)
-"""What a run directory may have."""
 
 log = logging.getLogger(__name__)
 
@@ -89,19 +83,14 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
     parent = config.parent.run
     needed = {"`data`": data, "parent": None if parent is None else Path(parent)}
     if resume or (restarts() and read_value(output, "launch") == launch_id()):
-        for name in FILES:
-            check_file(output / name, output)
+        for path in output.glob("*"):
+            check_file(path, output)
         if resumable:
             return True
-        if state is None:
-            log.info(f"{output}: no run to resume yet; starting one")
-        elif state == "finished":
-            raise DataError(f"{output}: this run is finished and has no checkpoint to resume; use `overwrite=True`")
-        elif state == "stopped":
+        if state in ("finished", "stopped"):
             advice = "restore them, or start over with `overwrite=True`"
-            raise DataError(f"{output}: its checkpoints are missing; {advice}")
-        else:
-            log.info(f"{output}: no checkpoint yet; starting from scratch")
+            raise DataError(f"{output}: this run is {state}, but its checkpoints are missing; {advice}")
+        log.info(f"{output}: no checkpoint yet; starting from scratch")
         overwrite = state is not None
     elif (resumable if state is None else state != "finished") and not overwrite:
         how = f"resume with: {command_to_resume(output, data)}; or" if resumable else "it has no checkpoint;"

@@ -1,7 +1,6 @@
 """The log of a run: a line of JSON for each report, validation and skipped update."""
 
 import json
-import logging
 import math
 import os
 import time
@@ -12,8 +11,6 @@ from typing import Any
 from nmt.system.files import append_text, naming
 
 METRICS = "metrics.jsonl"
-
-log = logging.getLogger(__name__)
 
 
 class MetricsLog:
@@ -61,7 +58,4 @@ class MetricsLog:
     def cut(self, size: int) -> None:
         """Remove what was written after the first `size` bytes, as it will be written again."""
         with naming(self.path), self.path.open("a+b") as file:
-            there = file.tell()
-            if there < size:
-                log.warning(f"{self.path}: is shorter than at the checkpoint; some lines are lost")
-            file.truncate(min(size, there))
+            file.truncate(min(size, file.tell()))

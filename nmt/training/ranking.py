@@ -1,8 +1,6 @@
 """Ranking the models of a run."""
 
 import math
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 
 from nmt.evaluation.metrics import higher_is_better
@@ -33,15 +31,10 @@ def is_at_floor(metric: str, score: float) -> bool:
     return higher_is_better(metric) and score < FLOOR
 
 
-def stored_number(model: Path, *keys: str) -> float | None:
-    """A number nested in the metadata of a stored model; None if it cannot be read."""
-    try:
-        return float(reduce(getitem, keys, read_json(model / MARKER)))
-    except (DataError, OSError, ValueError, KeyError, TypeError):
-        return None
-
-
 def stored_rank(model: Path, metric: str) -> tuple[float, float]:
     """Rank of a stored model; a damaged one is the worst."""
-    score = stored_number(model, "scores", metric)
-    return (-math.inf, -math.inf) if score is None else rank(metric, score, stored_number(model, "scores", "loss"))
+    try:
+        scores = read_json(model / MARKER)["scores"]
+        return rank(metric, float(scores[metric]), float(scores["loss"]))
+    except (DataError, OSError, ValueError, KeyError, TypeError):
+        return -math.inf, -math.inf

@@ -8,14 +8,12 @@ from typing import Any
 
 from nmt.config import DROPOUT, Config, differing_keys, parse_config
 from nmt.corpus.dataset import DataDirectory
-from nmt.models.run_records import BEST
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.device import describe_environment
 from nmt.system.errors import CheckpointError, ConfigError, DataError, list_names, shorten
 from nmt.training.checkpoint import newest_checkpoint
 from nmt.training.checkpoint_schema import OriginMetadata, parse_metadata
 from nmt.training.distributed import launch_command
-from nmt.training.ranking import stored_number
 from nmt.training.state import TrainState, restore
 
 log = logging.getLogger(__name__)
@@ -66,7 +64,6 @@ def resume_run(run: Path, state: TrainState[Seq2Seq], config: Config, data: Data
         NmtError: The checkpoint is damaged, or config or data have changed in a way that makes it another run.
     """
     checkpoint = newest_checkpoint(run)
-    assert checkpoint is not None
     try:
         origin = parse_metadata(OriginMetadata, checkpoint.metadata)
         changes = describe_changes(origin, config, data.checksums, describe_environment(state.workers.device))
@@ -78,12 +75,9 @@ def resume_run(run: Path, state: TrainState[Seq2Seq], config: Config, data: Data
         raise CheckpointError(f"{run}: its checkpoint does not match the config ({reason})") from None
     for line in changes:
         log.info(f"{run}: {line}")
-    update, best = state.progress.update, stored_number(run / BEST, "update")
-    if changes and best is not None and best > update:
-        log.info(f"{run / BEST}: is of update {best:,.0f}, before the change, until there is a better one")
     if not as_before:
         log.info(f"{run}: resumed on other processes or devices: the rest will use other random numbers")
-    log.info(f"{run}: resumed at update {update:,}, epoch {state.progress.epoch}")
+    log.info(f"{run}: resumed at update {state.progress.update:,}, epoch {state.progress.epoch}")
     return origin
 
 

@@ -153,7 +153,9 @@ def test_all_checkpoints_damaged(stopped: Path, random_project: Project) -> None
 
 def test_a_run_that_has_lost_its_checkpoints_is_not_restarted(stopped: Path, random_project: Project) -> None:
     shutil.rmtree(stopped / "checkpoints")
-    assert "its checkpoints are missing; restore them" in refusal_to_resume(random_project, stopped)
+    assert "this run is stopped, but its checkpoints are missing; restore them" in refusal_to_resume(
+        random_project, stopped
+    )
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b"{}", b"\xff"])
@@ -166,14 +168,6 @@ def test_without_run_json_the_checkpoints_still_count(
     assert "contains an unfinished run; resume with: " in refusal(random_project, stopped)
     train(random_project, stopped, "--resume")
     assert_same_run(stopped, random_project.run)
-
-
-def test_a_best_model_from_before_a_change_is_named(stopped: Path, random_project: Project) -> None:
-    """Killed after a validation that no checkpoint knows of, and gone on with another learning rate."""
-    marker = stopped / "best/model.json"
-    write_json(marker, read_json(marker) | {"update": 25})
-    err = train(random_project, stopped, "--resume", "train.optimizer.learning_rate=1.0e-12")
-    assert f"{stopped / 'best'}: is of update 25, before the change, until there is a better one" in err
 
 
 def test_a_damaged_log_ends_no_run(stopped: Path, random_project: Project) -> None:
@@ -197,11 +191,13 @@ def test_a_run_without_a_checkpoint_starts_from_scratch(stopped: Path, random_pr
 def test_a_finished_run_without_a_checkpoint_is_not_replaced(random_project: Project, run: Path) -> None:
     shutil.copytree(random_project.run, run)
     shutil.rmtree(run / "checkpoints")
-    assert "is finished and has no checkpoint to resume" in refusal_to_resume(random_project, run)
+    assert "this run is finished, but its checkpoints are missing; restore them" in refusal_to_resume(
+        random_project, run
+    )
 
 
 def test_one_command_starts_a_run_and_resumes_it(random_project: Project, run: Path) -> None:
-    assert "no run to resume yet; starting one" in said(stop(random_project, run, 9, "--resume"), run)
+    assert "no checkpoint yet; starting from scratch" in said(stop(random_project, run, 9, "--resume"), run)
     assert "starting" not in train(random_project, run, "--resume")
     assert_same_run(run, random_project.run)
 
@@ -240,12 +236,13 @@ def test_resume_and_overwrite_exclude_each_other(random_project: Project) -> Non
 
 
 @pytest.mark.parametrize("content", [None, b'{"kind": "train"'])  # lost, or cut off by a kill
-def test_a_log_that_lost_lines_is_reported(stopped: Path, random_project: Project, content: bytes | None) -> None:
+def test_a_log_that_lost_lines_ends_no_run(stopped: Path, random_project: Project, content: bytes | None) -> None:
     log = stopped / "metrics.jsonl"
     log.write_bytes(b"" if content is None else log.read_bytes() + content)
-    err = train(random_project, stopped, "--resume")
-    assert (f"{log}: is shorter than at the checkpoint; some lines are lost" in err) == (content is None)
-    if content is not None:
+    train(random_project, stopped, "--resume")
+    if content is None:
+        assert {line["update"] for line in read_metrics(stopped)} < set(range(18, UPDATES + 1))
+    else:
         assert_same_run(stopped, random_project.run)
 
 
