@@ -20,7 +20,7 @@ from nmt.evaluation.breakdown import Breakdown, accuracy_by_frequency
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from nmt.evaluation.training_text import count_training_words, read_training_pairs
-from nmt.models.run_records import RunOutcome, find_model, read_state, read_value
+from nmt.models.run_records import RunOutcome, find_model, read_value
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError, name_differences
 from nmt.system.files import open_text, read_json, write_json, write_text
@@ -163,7 +163,7 @@ class Steps:
     def train(self, config: Config, name: str) -> Path:
         """The run of a config, with its data beside it."""
         data, run = self.prepare(config, name), self.folder / name / "run"
-        if read_state(run) != "finished":
+        if read_value(run, "state") != "finished":
             log.info(f"{run}: training")
             train(config, data=data, output=run, resume=True)
         return run

@@ -106,7 +106,7 @@ def newest_run() -> tuple[Path, int]:
     Raises:
         CheckpointError: There is none.
     """
-    finished = [run for run in RUNS.glob("[!.]*") if read_state(run) == "finished"]
+    finished = [run for run in RUNS.glob("[!.]*") if read_value(run, "state") == "finished"]
     if not finished:
         advice = "train first, or give the best model of an unfinished run with --model DIR"
         raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; {advice}")
@@ -134,7 +134,7 @@ def find_model(path: Path | None) -> Path:
     if check_file(path / BEST / MODEL_MARKER, path).is_file():
         return path / BEST
     if (path / MARKER).is_file():
-        state = shorten(str(read_state(path)))
+        state = shorten(str(read_value(path, "state")))
         raise CheckpointError(f"{path}: this run has no model yet (state: {state}); train it first")
     return path
 
@@ -143,16 +143,10 @@ def describe_stop(model: Path) -> str | None:
     """How far the training of a model has come; None if it is finished, or the model's folder is not in a run's."""
     from nmt.models.card import count
 
-    if read_state(model.parent) in (None, "finished"):
+    if read_value(model.parent, "state") in (None, "finished"):
         return None
     updates, planned = (count(read_value(model.parent, name)) for name in ("updates", "total_updates"))
     return f"its training has not finished: update {updates} of {planned}"
-
-
-def read_state(run: Path) -> str | None:
-    """The last recorded state of a run; None if there is no run."""
-    state = read_value(run, "state")
-    return None if state is None else str(state)
 
 
 def read_value(run: Path, name: str, file: str = MARKER) -> Any:

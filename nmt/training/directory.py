@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nmt.config import Config, dump_config
 from nmt.corpus.dataset import DataDirectory, combine_checksums
-from nmt.models.run_records import MARKER, MODELS, TIME, path_from, read_state, read_value
+from nmt.models.run_records import MARKER, MODELS, TIME, path_from, read_value
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import save_model
 from nmt.system.device import describe_environment
@@ -56,7 +56,7 @@ def claimed(
 
         def decide() -> bool:
             stack.enter_context(locked(output))
-            if read_state(output) == "finished":
+            if read_value(output, "state") == "finished":
                 discard_earlier(output)
             stack.enter_context(replacing(output))
             return _decide_to_resume(output, config, data, overwrite, resume)
@@ -78,7 +78,7 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
     Raises:
         DataError: See `claimed`.
     """
-    state = read_state(output)
+    state = read_value(output, "state")
     resumable = has_checkpoint(output)
     parent = config.parent.run
     needed = {"`data`": data, "parent": None if parent is None else Path(parent)}

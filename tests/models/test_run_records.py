@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Cli, Outcome, Project
 
-from nmt.models.run_records import find_model, list_runs, read_state
+from nmt.models.run_records import find_model, list_runs, read_value
 from nmt.system.files import read_json, write_json
 from nmt.system.replacement import locked
 
@@ -214,4 +214,4 @@ def test_the_command_lists_a_real_run(random_project: Project, cli: Cli) -> None
     state = json.loads((random_project.run / "run.json").read_text(encoding="utf-8"))
     assert row[:5] == ["run", "", "finished", "30/30", f"loss {state['best']:.2f}"]
     assert row[7] == "2"
-    assert read_state(random_project.run) == "finished"
+    assert read_value(random_project.run, "state") == "finished"
