@@ -47,15 +47,8 @@ class TransformerState(NamedTuple):
         return self._replace(histories=histories, layout=layout)
 
 
-class TransformerWeights(NamedTuple):
-    """The weights of a Transformer's decoder for the steps of a loop."""
-
-    layers: Sequence[DecoderLayer]
-    output: nn.Module
-
-
-class TransformerDecoder(Decoder[TransformerMemory, TransformerState, TransformerWeights]):
-    """Decoder of the Transformer (Vaswani et al., 2017, section 3.1).
+class TransformerDecoder(Decoder[TransformerMemory, TransformerState, "TransformerDecoder"]):
+    """Decoder of the Transformer (Vaswani et al., 2017, section 3.1). Its weights for a loop are a copy of itself.
 
     The attention of one layer stands for the whole: that before the last, whose alignments are the best (Garg et al.,
     2019, section 4.1).
@@ -113,13 +106,12 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState, Transforme
         histories = tuple(layer.history.start(rows) for layer in self.layers)
         return memory, TransformerState(0, histories, Layout(len(rows)))
 
-    def prepare(self, num_words: int = 1, num_models: int = 1) -> TransformerWeights:
+    def prepare(self, num_words: int = 1, num_models: int = 1) -> "TransformerDecoder":
         """See `Decoder.prepare`."""
-        layers = [for_steps(layer) for layer in self.layers]
-        return TransformerWeights(layers, for_steps(self.output))
+        return for_steps(self)
 
     def advance(
-        self, words: Tensor, memory: TransformerMemory, state: TransformerState, weights: TransformerWeights
+        self, words: Tensor, memory: TransformerMemory, state: TransformerState, weights: "TransformerDecoder"
     ) -> tuple[Tensor, Tensor, TransformerState]:
         """See `Decoder.advance`."""
         rows = self.embedding_dropout(self.embedding(words.unsqueeze(1), state.position)).squeeze(1)  # [R, D]
