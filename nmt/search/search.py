@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,8 +16,6 @@ from nmt.search.stepper import Stepper
 from nmt.search.strategy import Candidates, Choice, Strategy
 from nmt.search.trace import SearchStep, trace
 from nmt.text.vocabulary import BOS_ID, EOS_ID
-
-State = TypeVar("State")
 
 STEPS_PER_WAIT = defaultdict(lambda: 4, cpu=1)
 """Steps between two checks for finished hypotheses, by type of device; on an accelerator they synchronise."""
@@ -64,9 +62,7 @@ class _Sentences(NamedTuple):
     mask: Tensor
 
 
-def search(
-    stepper: Stepper[State], src: Tensor, src_lengths: Tensor, settings: SearchSettings
-) -> list[list[Hypothesis]]:
+def search(stepper: Stepper[Any], src: Tensor, src_lengths: Tensor, settings: SearchSettings) -> list[list[Hypothesis]]:
     """Search, and return the best hypotheses.
 
     Args:
@@ -84,9 +80,7 @@ def search(
 
 
 @torch.inference_mode()
-def search_steps(
-    stepper: Stepper[State], src: Tensor, src_lengths: Tensor, settings: SearchSettings
-) -> list[SearchStep]:
+def search_steps(stepper: Stepper[Any], src: Tensor, src_lengths: Tensor, settings: SearchSettings) -> list[SearchStep]:
     """Continue the hypotheses of each sentence word by word.
 
     A sentence is finished when none of its hypotheses is left, or when no remaining one can still exceed the scores of
