@@ -94,7 +94,7 @@ def test_a_run_that_can_be_resumed_leaves_both_until_it_is_finished(
     [
         ("nmt.training.loop.train_step", 3, None),
         ("nmt.training.loop.train_step", 7, 6),  # after the first checkpoint
-        pytest.param("nmt.models.storage.save_file", 1, 6, marks=pytest.mark.soak),
+        pytest.param("nmt.models.storage._weights_of", 1, 6, marks=pytest.mark.soak),
         pytest.param("nmt.system.replacement.discard_earlier", 2, 30, marks=pytest.mark.soak),  # it is finished
     ],
 )

@@ -31,11 +31,12 @@ from conftest import (
     wait_until,
 )
 from processes import DEVNULL, PIPE, Running
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from test_faults import file_size_limit
 from training_runs import checkpoints_of, record_of, refusal, stop, stop_and_resume, train, validations_of
 
 from nmt.config import CheckpointSection
+from nmt.models.storage import write_tensors
 from nmt.system.files import read_json
 from nmt.training.interruption import CHECKPOINT, NOTHING, STOP, Interruptions
 
@@ -74,9 +75,9 @@ def test_a_signal_while_a_checkpoint_is_written_stops_the_run(
 ) -> None:
     def save(*arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
-        save_file(*arguments)
+        write_tensors(*arguments)
 
-    monkeypatch.setattr("nmt.training.checkpoint.save_file", save)
+    monkeypatch.setattr("nmt.training.checkpoint.write_tensors", save)
     train(random_project, run, code=75)
     assert checkpoints_of(run) == [6, 7]
 
@@ -155,24 +156,25 @@ def test_a_second_interrupt_ends_it_at_once(random_project: Project, run: Path) 
     assert_same_run(run, random_project.run)
 
 
-@pytest.mark.parametrize(("number", "advice"), [(1, "run the command again with --overwrite"), (2, "resume with: ")])
+@pytest.mark.parametrize(
+    ("number", "advice"), [(1, "it has no checkpoint; replace it with --overwrite"), (2, "resume with: ")]
+)
 def test_a_disk_that_is_full_says_how_to_go_on(
     random_project: Project, run: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
 ) -> None:
-    """Before the first checkpoint nothing can be resumed."""
+    """The command again says how; before the first checkpoint nothing can be resumed."""
     calls = itertools.count(1)
 
     def save(*arguments: Any) -> None:
         if next(calls) == number:
             raise OSError(errno.ENOSPC, "No space left on device")
-        save_file(*arguments)
+        write_tensors(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr("nmt.training.checkpoint.save_file", save)
+        patched.setattr("nmt.training.checkpoint.write_tensors", save)
         line = refusal(random_project, run, "train.validation.every=1000")
-    what, _, said = line.partition("; make room and ")
-    assert what.endswith("No space left on device")
-    assert said.startswith(advice)
+    assert line.endswith("No space left on device; make room and run the command again")
+    assert advice in refusal(random_project, run, "train.validation.every=1000")
     train(random_project, run, "train.validation.every=1000", "--overwrite" if number == 1 else "--resume")
 
 
