@@ -138,7 +138,7 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
         device: The device of the config; with several processes on CUDA, each uses that of its local rank.
 
     Raises:
-        ConfigError: A variable that torchrun sets is missing.
+        ConfigError: A variable that torchrun sets is missing or is no number.
     """
     rank, size = _rank_and_size()
     if size == 1:
@@ -169,10 +169,12 @@ def _rank_and_size() -> tuple[int, int]:
     """Rank of this process, and the number of all."""
     if (size := os.environ.get("WORLD_SIZE", "1")) == "1":
         return 0, 1
-    for name in ("RANK", "MASTER_PORT", "MASTER_ADDR"):
-        if name not in os.environ:
+    for name in ("RANK", "WORLD_SIZE", "MASTER_PORT", "MASTER_ADDR"):
+        value = os.environ.get(name)
+        if not value or (name != "MASTER_ADDR" and not (value.isdecimal() and len(value) < 10)):
+            what = f"is {shorten(value)!r}" if value else "is not set"
             launch = "start several processes with torchrun, or unset WORLD_SIZE"
-            raise ConfigError(f"{name}: is not set, though WORLD_SIZE is {shorten(size)}; {launch}")
+            raise ConfigError(f"{name}: {what}, though WORLD_SIZE is {shorten(size)}; {launch}")
     return int(os.environ["RANK"]), int(size)
 
 

@@ -284,6 +284,7 @@ def test_another_number_of_processes_says_so_and_works(random_project: Project, 
     ("variables", "words"),
     [
         ({"WORLD_SIZE": "2"}, "RANK: is not set, though WORLD_SIZE is 2"),
+        ({"WORLD_SIZE": "y", "RANK": "x"}, "RANK: is 'x', though WORLD_SIZE is y"),
         ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_PORT": "1"}, "MASTER_ADDR: is not set"),
     ],
 )
