@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from html.entities import html5
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict, StrictBool
 
 # Removed: control characters other than white space, zero-width space, word joiner, soft hyphen, byte order mark, and
 # marks of direction, annotation and invisible operators. The zero-width (non-)joiners U+200C and U+200D stay: Persian,
@@ -44,11 +46,12 @@ class Normalizer:
         dashes: Replace typographic dashes and hyphens by `-`.
     """
 
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
     unicode: Form = "nfc"
-    control_characters: bool = True
-    html_entities: bool = True
-    quotes: bool = False
-    dashes: bool = False
+    control_characters: StrictBool = True
+    html_entities: StrictBool = True
+    quotes: StrictBool = False
+    dashes: StrictBool = False
 
     @property
     def settings(self) -> dict[str, Any]:

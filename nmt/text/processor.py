@@ -8,7 +8,7 @@ from pathlib import Path
 from nmt.system.files import check_file, write_json
 from nmt.system.limits import MAX_TEXT_FILE
 from nmt.text.normalization import Normalizer
-from nmt.text.settings import NormalizationSettings, read_settings
+from nmt.text.settings import read_settings
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import UNK_ID, Vocabulary
 
@@ -125,12 +125,12 @@ def load_processor(directory: Path, vocabularies: tuple[Vocabulary, Vocabulary] 
     Raises:
         DataError: Files are missing or damaged.
     """
-    settings = read_settings(directory / NORMALIZATION, NormalizationSettings)
+    normalizer = read_settings(directory / NORMALIZATION, Normalizer)
     return TextProcessor(
         load_tokenizer(directory, "src"),
         load_tokenizer(directory, "tgt"),
         *(vocabularies or load_vocabularies(directory)),
-        Normalizer(**settings.model_dump()),
+        normalizer,
     )
 
 

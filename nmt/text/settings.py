@@ -3,23 +3,11 @@
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, TypeAdapter, ValidationError
+from pydantic import BaseModel, StrictBool, StrictStr, TypeAdapter, ValidationError
 
 from nmt.system.errors import DataError, shorten
 from nmt.system.files import read_json
 from nmt.system.limits import MAX_TEXT_FILE
-from nmt.text.normalization import Form
-
-
-class NormalizationSettings(BaseModel):
-    """Arguments of `Normalizer`, all of them."""
-
-    model_config = ConfigDict(extra="forbid")
-    unicode: Form
-    control_characters: StrictBool
-    html_entities: StrictBool
-    quotes: StrictBool
-    dashes: StrictBool
 
 
 class TokenizerSettings(BaseModel):
