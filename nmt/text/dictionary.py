@@ -20,12 +20,11 @@ def read_dictionary(path: Path, processor: TextProcessor) -> Mapping[str, str]:
         Translations by source word as the model reads it: normalised, and in lower case if the model is.
 
     Raises:
-        DataError: The file cannot be read, or a line is malformed or contradicts an earlier one.
+        DataError: A line is malformed or contradicts an earlier one.
+        OSError: The file cannot be read.
     """
     try:
         text = read_bytes(path, MAX_TEXT_FILE).decode("utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     except UnicodeDecodeError as error:
         number = error.object.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}, line {number}: not UTF-8; convert it to UTF-8 first") from None
