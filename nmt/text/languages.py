@@ -28,8 +28,6 @@ FREQUENT = {code: words for code, *words in map(str.split, _FREQUENT.split(","))
 
 def language_name(code: str) -> str:
     """The English name of a language, or its code if it is not listed; `pt-BR` is Portuguese (BR)."""
-    name = NAMES.get(code)
-    if name is not None:
-        return name
     language, _, variant = code.replace("_", "-").partition("-")
-    return f"{NAMES[language]} ({variant})" if variant and language in NAMES else code
+    name = NAMES.get(language, code)
+    return f"{name} ({variant})" if variant and name != code else name

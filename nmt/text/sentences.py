@@ -61,18 +61,15 @@ class SentenceSplitter:
         return [part for sentence in sentences for part in _without_emoji(sentence)]
 
     def _ends_sentence(self, line: str, boundary: re.Match[str]) -> bool:
+        """Whether the punctuation does; a full stop must not be part of the word before it."""
         if boundary["end"][-1] in _WIDE_END:
             return True
         if boundary["first"].islower():
             return False
         if boundary["end"] != ".":
             return True
-        return self._is_separate(line[max(0, boundary.start() - LONGEST_WORD) : boundary.end("end")])
-
-    def _is_separate(self, text: str) -> bool:
-        """Whether the full stop at the end of a text is not part of its last word."""
-        words = text.split()
-        return len(words[-1]) == 1 or self._tokenize is None or self._tokenize(words[-1])[-1] == "."
+        word = line[max(0, boundary.start() - LONGEST_WORD) : boundary.end("end")].split()[-1]
+        return len(word) == 1 or self._tokenize is None or self._tokenize(word)[-1] == "."
 
     @cached_property
     def _tokenize(self) -> Callable[[str], list[str]] | None:
