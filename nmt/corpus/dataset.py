@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -18,7 +17,7 @@ from nmt.config import Config, read_config
 from nmt.corpus.data_schema import Marker
 from nmt.corpus.splitting import Example
 from nmt.system.errors import DataError, shorten
-from nmt.system.files import check_file, map_array, read_json, sha256, write_json, write_text
+from nmt.system.files import check_file, map_array, sha256, write_json, write_text
 from nmt.system.limits import MAX_EXAMPLE, MAX_EXAMPLES
 from nmt.text.processor import TEXT, TextProcessor, WithText, load_vocabularies
 from nmt.text.settings import read_settings
@@ -52,11 +51,9 @@ class Sequences:
     @classmethod
     def pack(cls, sequences: Iterable[Sequence[int]]) -> Sequences:
         """Concatenate sequences."""
-        ids, offsets = array("i"), array("q", [0])
-        for sequence in sequences:
-            ids.extend(sequence)
-            offsets.append(len(ids))
-        return cls(np.array(ids, dtype=np.int32), np.array(offsets, dtype=np.int64))
+        lists = list(sequences)
+        ids = np.fromiter(itertools.chain.from_iterable(lists), dtype=np.int32)
+        return cls(ids, np.cumsum([0, *map(len, lists)], dtype=np.int64))
 
     @classmethod
     def load(cls, directory: Path, name: str) -> Sequences:
@@ -200,12 +197,11 @@ def read_marker(path: Path) -> Marker:
         DataError: It is not a data directory, is damaged, or of another format version.
     """
     check_is_data(path, "run nmt preprocess first, or give another one as `data`")
-    content = read_json(path / MARKER)
-    version = content.get("format_version") if isinstance(content, dict) else None
-    if type(version) is not int or version != FORMAT_VERSION:
-        this = f"this version reads {FORMAT_VERSION}"
-        raise DataError(f"{path}: data format {shorten(repr(version))}, {this}; preprocess again")
-    return read_settings(path / MARKER, Marker)
+    marker = read_settings(path / MARKER, Marker)
+    if marker.format_version != FORMAT_VERSION:
+        version = f"data format {marker.format_version}, this version reads {FORMAT_VERSION}"
+        raise DataError(f"{path}: {version}; preprocess again")
+    return marker
 
 
 def write_marker(path: Path, marker: Marker) -> None:
@@ -262,8 +258,6 @@ def _parse_example(line: bytes) -> Example:
         raise ValueError(f"an example of more than {MAX_EXAMPLE:,} bytes")
     item = json.loads(line.decode("utf-8"))
     src, references = item["src"], item["references"]
-    if not isinstance(references, list) or not references:
-        raise ValueError("a source without references")
-    if not all(isinstance(text, str) for text in (src, *references)):
-        raise ValueError("a source or references that are not text")
+    if not (isinstance(references, list) and references and all(isinstance(text, str) for text in (src, *references))):
+        raise ValueError("not a source and its references")
     return Example(src, tuple(references))
