@@ -76,16 +76,23 @@ def split_corpus(
         DataError: There are too few pairs, or ready-made splits that cannot be used.
     """
     try:
-        examples = {"valid": [], "test": [], **{name: _read(name, file) for name, file in evaluation_sources.items()}}
-        if "valid" in evaluation_sources:
-            return use_ready_made(data, examples, store, rows)
-        left = without_overlap(store, rows, examples["test"])
-        if not len(left):
-            raise DataError("data.test: every pair shares a sentence with it; use another test set, or other pairs")
-        public = {"test": examples["test"]} if examples["test"] else {}
-        splits = split_pairs(store, left, data.split.model_copy(update={"test_size": 0}) if public else data.split)
-        dropped = len(rows) - len(left) if public else None
-        return replace(splits, evaluation={**splits.evaluation, **public}, dropped_overlap=dropped)
+        public = {name: _read(name, file) for name, file in evaluation_sources.items()}
+        if not public:
+            return split_pairs(store, rows, data.split)
+        ready_made, train, dropped = "valid" in public, rows, None
+        if data.drop_overlap or not ready_made:
+            train = without_overlap(store, rows, [example for examples in public.values() for example in examples])
+            dropped = len(rows) - len(train)
+            if not len(train):
+                raise DataError("corpus: every training pair shares a sentence with valid or test; use other splits")
+        if not ready_made:
+            splits = split_pairs(store, train, data.split.model_copy(update={"test_size": 0}))
+            return replace(splits, evaluation=splits.evaluation | public, dropped_overlap=dropped)
+        size = data.split.train_size
+        if size is not None and size > len(train):
+            fault = f"data.split.train_size: {size:,} pairs wanted, but the training file has {len(train):,}"
+            raise DataError(f"{fault}; ask for fewer or give more data")
+        return Splits(train[:size], {"valid": [], "test": [], **public}, dropped_overlap=dropped)
     except DataError as error:
         loss = cleaned.explain_loss()
         raise DataError(f"{error}; {loss}" if loss else str(error)) from None
@@ -99,21 +106,6 @@ def _read(name: str, source: Source) -> list[Example]:
         if not any(texts):
             raise DataError(f"{name}: all {len(pairs):,} {side} lines are empty; give text")
     return [Example(src, (tgt,)) for src, tgt in pairs]
-
-
-def use_ready_made(data: DataSection, examples: dict[str, list[Example]], store: PairStore, rows: Rows) -> Splits:
-    """Use the ready-made splits of a corpus; with `data.drop_overlap`, drop training pairs that valid or test share."""
-    train, dropped = rows, None
-    if data.drop_overlap:
-        train = without_overlap(store, rows, examples["valid"] + examples["test"])
-        dropped = len(rows) - len(train)
-    left, size = len(train), data.split.train_size
-    if not left:
-        raise DataError("data.drop_overlap: every training pair shares a sentence with valid or test; use other splits")
-    if size is not None and size > left:
-        fault = f"data.split.train_size: {size:,} pairs wanted, but the training file has {left:,}"
-        raise DataError(f"{fault}; ask for fewer or give more data")
-    return Splits(train[:size], examples, dropped_overlap=dropped)
 
 
 def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
@@ -287,29 +279,6 @@ def find_components(src: NDArray[np.uint64], tgt: NDArray[np.uint64]) -> NDArray
             labels = followed
 
 
-def find_hubs(store: PairStore, rows: Rows) -> list[tuple[str, str, int]]:
-    """The sentences with the most translations, which connect a corpus.
-
-    Args:
-        store: Clean pairs.
-        rows: Which of them.
-
-    Returns:
-        A few texts, each with the side of its partners ("sources" or "targets") and their number, at least
-        `MANY_PARTNERS`.
-    """
-    sides = [store.fingerprints(f"{side}_identity")[rows] for side in ("src", "tgt")]
-    distinct = np.unique(np.stack(sides, axis=1), axis=0)
-    hubs: list[tuple[int, str, str]] = []
-    for column, (lines, partners) in enumerate(((store.lines("src"), "targets"), (store.lines("tgt"), "sources"))):
-        identity, counts = np.unique(distinct[:, column], return_counts=True)
-        for top in np.argsort(-counts, kind="stable")[:MAX_HUBS]:
-            if counts[top] >= MANY_PARTNERS:
-                text = min(lines.texts(rows[sides[column] == identity[top]]))
-                hubs.append((-int(counts[top]), text, partners))
-    return [(text, partners, -count) for count, text, partners in sorted(hubs)[:MAX_HUBS]]
-
-
 def _draw_components(store: PairStore, rows: Rows, labels: NDArray[np.int64]) -> tuple[list[int], list[int]]:
     """The components in a random order, and for each the number of its sources.
 
@@ -334,8 +303,17 @@ def _draw_components(store: PairStore, rows: Rows, labels: NDArray[np.int64]) ->
 
 
 def _explain_connection(store: PairStore, members: Rows, all_pairs: int) -> str:
-    """Say which sentences tie most pairs of a corpus together, and what to do."""
-    named = [f"'{shorten(text)}' ({count:,} {partners})" for text, partners, count in find_hubs(store, members)]
-    hubs = f", mainly {', '.join(named)}" if named else ""
+    """Say which sentences, those with the most translations, tie most pairs of a corpus together, and what to do."""
+    sides = [store.fingerprints(f"{side}_identity")[members] for side in SIDES]
+    distinct = np.unique(np.stack(sides, axis=1), axis=0)
+    hubs: list[tuple[int, str, str]] = []
+    for column, partners in enumerate(("targets", "sources")):
+        identity, counts = np.unique(distinct[:, column], return_counts=True)
+        for top in np.argsort(-counts, kind="stable")[:MAX_HUBS]:
+            if counts[top] >= MANY_PARTNERS:
+                text = min(store.lines(SIDES[column]).texts(members[sides[column] == identity[top]]))
+                hubs.append((-int(counts[top]), text, partners))
+    named = [f"'{shorten(text)}' ({-count:,} {partners})" for count, text, partners in sorted(hubs)[:MAX_HUBS]]
+    mainly = f", mainly {', '.join(named)}" if named else ""
     advice = f"{'remove such lines, or ' if named else ''}give ready-made splits, 4 or 6 files with --source"
-    return f"{len(members):,} of {all_pairs:,} pairs are connected through shared sentences{hubs}; {advice}"
+    return f"{len(members):,} of {all_pairs:,} pairs are connected through shared sentences{mainly}; {advice}"
