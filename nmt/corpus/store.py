@@ -78,10 +78,9 @@ class PairStore:
         """One fingerprint of every pair, read from disk; `FINGERPRINT_NAMES` has the names."""
         return np.fromfile(self._directory / name, dtype=np.uint64)
 
-    def pairs(self, rows: Sequence[int] | Rows) -> list[Pair]:
+    def pairs(self, rows: Rows) -> list[Pair]:
         """The pairs at `rows`."""
-        numbers = np.asarray(rows, dtype=np.int64)
-        return list(map(Pair, self.lines("src").texts(numbers), self.lines("tgt").texts(numbers)))
+        return list(map(Pair, self.lines("src").texts(rows), self.lines("tgt").texts(rows)))
 
 
 def most_frequent(lines: Lines, texts: NDArray[np.uint64], rows: Rows, number: int) -> list[tuple[str, int]]:

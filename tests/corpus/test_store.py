@@ -29,15 +29,15 @@ def test_pairs_are_added_and_read_in_any_order(chunks: list[list[Pair]], chance:
     with tempfile.TemporaryDirectory() as directory:
         store = store_of(Path(directory), *chunks)
         pairs = [pair for chunk in chunks for pair in chunk]
-        assert store.pairs(range(len(store))) == pairs
+        assert store.pairs(np.arange(len(store))) == pairs
         store.append(Block.encode(PAIRS, 1))  # a store that was read grows
         pairs += PAIRS
-        assert len(store) == len(store.lines("src")) == len(store.lines("tgt")) == len(pairs)
+        assert len(store) == len(pairs)
         expected = take_fingerprints(pairs, 1)
         for name in FINGERPRINTS.names or ():
             assert store.fingerprints(name).tolist() == expected[name].tolist()
         rows = chance.choices(range(len(pairs)), k=20)
-        assert store.pairs(rows) == [pairs[row] for row in rows]
+        assert store.pairs(np.array(rows, dtype=np.int64)) == [pairs[row] for row in rows]
         assert store.lines("tgt").raw(np.array(rows)) == "".join(f"{pairs[row].tgt}\n" for row in rows).encode()
 
 
