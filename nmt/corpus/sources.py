@@ -24,6 +24,8 @@ TMX = ".tmx"
 """What the name of a translation memory has, plain or compressed."""
 MAX_LOCATIONS = 5
 """How many malformed lines are located in the report, per kind."""
+NUMBER = re.compile("[0-9]{1,18}")
+"""A sentence number, which fits into 64 bits."""
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """What `_decode` makes of a byte that is not UTF-8."""
 
@@ -158,28 +160,23 @@ class TabSeparated(Source):
         """About a megabyte of lines at a time."""
         number = 1
         for lines in in_blocks(read_rows(self.path, self.first_lines), len):
-            header = _cells(lines[0])
-            if number == 1 and CSV in self.path.name.lower():
-                log.info(f"{self.path}: columns {list_names([f'{n} {title}' for n, title in enumerate(header, 1)])}")
-            if number == 1 and self._is_header(header, _cells(b"".join(lines[1:2]))):
-                log.warning(
-                    f"{self.path}:1: {shorten(' | '.join(header))} is a header, not a sentence pair: skipped; if it is "
-                    "a pair, move it to another line"
-                )
+            if number == 1 and self._begins_with_header(lines):
                 del lines[0]
                 number += 1
-            elif number == 1 and CSV in self.path.name.lower():
-                log.info(f"{self.path}:1: names no languages: read like the lines below; if it is a header, delete it")
             yield Chunk((str(self.path),), number, (b"".join(lines),), self.columns)
             number += len(lines)
 
-    def _is_header(self, line: Sequence[str], following: Sequence[str]) -> bool:
+    def _begins_with_header(self, lines: Sequence[bytes]) -> bool:
         """Whether cells of a line, but not of the next, name the source and the target, or their languages: as a whole,
-        as a word of a title without spaces (`text_en`), or as the first word.
+        as a word of a title without spaces (`text_en`), or as the first word; this is logged.
 
         Raises:
             DataError: They do, in other columns than `data` has.
         """
+        line, following = _cells(lines[0]), _cells(b"".join(lines[1:2]))
+        is_csv = CSV in self.path.name.lower()
+        if is_csv:
+            log.info(f"{self.path}: columns {list_names([f'{n} {title}' for n, title in enumerate(line, 1)])}")
         sides = (self.data.src_language, "source", "src"), (self.data.tgt_language, "target", "tgt")
         below, named = set().union(*map(_titles, following)), []
         for code, *words in sides:
@@ -189,6 +186,11 @@ class TabSeparated(Source):
             columns = [numbers[0] for numbers in named]
             advice = f"`overrides={{'data.columns': {columns}}}`"
             raise DataError(f"{self.path}:1: source and target are columns {columns}: {advice}")
+        if all(named):
+            what = f"{shorten(' | '.join(line))} is a header, not a sentence pair: skipped"
+            log.warning(f"{self.path}:1: {what}; if it is a pair, move it to another line")
+        elif is_csv:
+            log.info(f"{self.path}:1: names no languages: read like the lines below; if it is a header, delete it")
         return all(named)
 
     def explain_empty(self, report: LineReport) -> str:
@@ -355,7 +357,7 @@ def _in_language(unit: Mapping[str, str], code: str) -> str:
     return next((text for name, text in unit.items() if code.casefold() in (name, re.split("[-_]", name)[0])), "")
 
 
-def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[str, Source]:
+def open_corpus(paths: Sequence[Path], data: DataSection = DataSection()) -> dict[str, Source]:
     """Recognise the format of a corpus by its number of files.
 
     Every file is UTF-8, with or without a byte order mark, lines ending in LF or CRLF; it may be plain, compressed
@@ -367,7 +369,7 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[
             target sentences, links); or four or six parallel files (source and target of train, valid and, with six,
             test).
         data: Columns and languages of one file, whether to swap source and target, and how many lines to
-            read of an unsplit corpus or of the training split; None is the default.
+            read of an unsplit corpus or of the training split.
 
     Returns:
         `train`, which is all of an unsplit corpus, and ready-made splits, by name.
@@ -375,7 +377,6 @@ def open_corpus(paths: Sequence[Path], data: DataSection | None = None) -> dict[
     Raises:
         DataError: There is no format with so many files, or one is missing.
     """
-    data = data or DataSection()
     swap = -1 if data.reverse else 1
     paths = [file for path in paths for file in _files(path, data)]
     if len(paths) not in (1, 2, 3, 4, 6):
@@ -442,7 +443,7 @@ def _rows(chunk: Chunk, report: LineReport, numbers: int = 0) -> Iterator[list[s
                 report.skip("too_few_columns", f"{chunk.files[0]}:{number}")
             else:
                 report.blank += 1
-        elif not all(map(_is_number, cells[:numbers])):
+        elif not all(map(NUMBER.fullmatch, cells[:numbers])):
             report.skip("not_a_number", f"{chunk.files[0]}:{number}")
         else:
             yield [cells[column - 1] for column in columns]
@@ -452,10 +453,6 @@ def _cells(line: bytes) -> list[str]:
     return [cell.strip(' "\r\n') for cell in line.decode("utf-8", "replace").split("\t")]
 
 
-def _is_number(cell: str) -> bool:
-    return cell.isascii() and cell.isdigit() and len(cell) <= 18  # so that it fits into 64 bits
-
-
 def read_pairs(source: Source) -> list[Pair]:
     """All pairs of a source that must not have malformed lines.
 
@@ -463,11 +460,7 @@ def read_pairs(source: Source) -> list[Pair]:
         DataError: A line is malformed, or there is none.
     """
     report = LineReport(0)
-    pairs = []
-    for chunk in source.chunks(report):
-        parsed, lines = parse_chunk(chunk)
-        pairs += parsed
-        report.add(lines)
+    pairs = [Pair(src, tgt) for chunk in source.chunks(report) for src, tgt in _rows(chunk, report)]
     source.check(report, len(pairs))
     return pairs
 
