@@ -32,6 +32,7 @@ PIECE = 1 << 20
 """Tokens that are looked at together."""
 SPACING_SAMPLE = 200_000
 """Maximum number of sentences to learn the spaces between words from."""
+_saved_tokenizer = lru_cache(maxsize=1)(load_tokenizer)
 COVERAGE = (100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 """Vocabulary sizes whose coverage is in the report."""
 
@@ -120,6 +121,7 @@ def load_pieces(config: Config) -> TextProcessor | None:
 def _tokenize(text: Path, name: str, store: PairStore, rows: Rows, workers: int | None) -> NumberedText:
     """Tokenise one side of the training pairs with the tokenizer saved in `text`."""
     lines = store.lines(name)
+    _saved_tokenizer.cache_clear()  # an earlier run may have used the same folder
     numbered = NumberedText(text.parent / "work" / f"{name}.numbers")
     blocks = (lines.raw(piece) for piece in in_chunks(rows))
     with progress_bar(desc=f"tokenising {name}", total=len(rows), unit=" lines", leave=False) as bar:
@@ -200,19 +202,13 @@ def tokenize_block(directory: Path, side: str, block: bytes) -> TokenizedLines:
         side: `src` or `tgt`.
         block: UTF-8 lines, each ending in a line feed.
     """
-    written = (directory / f"{side}.tokenizer.json").stat().st_mtime_ns  # another run may use the same folder
     numbers_of_tokens: dict[str, int] = {}
     numbers: list[int] = []
     lengths: list[int] = []
-    for tokens in _saved_tokenizer(directory, side, written).tokenize(decode_lines(block)):
+    for tokens in _saved_tokenizer(directory, side).tokenize(decode_lines(block)):
         numbers += [numbers_of_tokens.setdefault(token, len(numbers_of_tokens)) for token in tokens]
         lengths.append(len(tokens))
     return TokenizedLines(list(numbers_of_tokens), np.array(numbers, dtype=np.int32), np.array(lengths, dtype=np.int64))
-
-
-@lru_cache(maxsize=2)
-def _saved_tokenizer(directory: Path, side: str, written: int) -> Tokenizer:
-    return load_tokenizer(directory, side)
 
 
 class NumberedText:

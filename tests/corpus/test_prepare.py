@@ -253,7 +253,7 @@ def test_overlap_of_given_splits_can_be_dropped(unicode_marks: str) -> None:
     assert report["overlap"]["valid"] == {"sources": 0, "targets": 0, "examples": 2}
     assert report["overlap"]["test"] == {"sources": 0, "targets": 0, "examples": 2}
     assert examples_of("valid") == valid
-    with pytest.raises(DataError, match=r"data\.drop_overlap: every training pair shares a sentence"):
+    with pytest.raises(DataError, match="corpus: every training pair shares a sentence"):
         run({"data.source": write_splits(train=PAIRS[:2], valid=PAIRS[:2]), "data.drop_overlap": True}, "none")
 
 
@@ -457,6 +457,13 @@ def test_text_of_other_settings_is_refused(first: Path) -> None:
 def test_text_is_reused_for_other_languages(first: Path) -> None:
     write_table(PAIRS)
     run({"parent": str(first), "data.tgt_language": "nl"})
+
+
+def test_a_tokenizer_saved_again_is_read_again() -> None:
+    write_table(PAIRS)
+    for lowercase in (False, True):
+        run({"text.lowercase": lowercase}, overwrite=True)
+        assert all(src[0] == ("i" if lowercase else "I") for src, _ in training_pairs())
 
 
 def test_a_joint_vocabulary_counts_both_sides() -> None:
@@ -709,7 +716,7 @@ def test_a_public_test_set_takes_the_place_of_a_split_and_is_unseen() -> None:
         (["data.extra={web: {source: gone.tsv}}"], "gone.tsv: no such file"),
         (["data.extra={web: {source: corpus.tsv}}", "data.cleaning.min_letters=1"], "no pair is left"),
         (["data.test=gone.tsv"], "gone.tsv: no such file"),
-        (["data.test=corpus.tsv"], "data.test: every pair shares a sentence with it"),
+        (["data.test=corpus.tsv"], "corpus: every training pair shares a sentence with valid or test"),
         (["data.source=[a, b, c, d]", "data.test=corpus.tsv"], "data.test: is for a corpus without ready-made splits"),
     ],
 )
