@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from nmt.corpus.cleaning import RuleCount
-from nmt.corpus.data_schema import DataReport, parse_report
+from nmt.corpus.data_schema import DataReport
 from nmt.corpus.dataset import check_is_data
 from nmt.drawing.charts import draw_lengths
-from nmt.system.errors import DataError, printable
-from nmt.system.files import read_json, write_json, write_text
+from nmt.system.errors import printable
+from nmt.system.files import write_json, write_text
 from nmt.system.tables import ReportSection, Table
+from nmt.text.settings import read_settings
 from nmt.text.tokenizers import PIECES
 from nmt.text.vocabulary import LARGER
 
@@ -103,11 +104,7 @@ def read_report(directory: Path) -> list[ReportSection]:
         DataError: It is not a data directory, or its report is missing, damaged or of another version.
     """
     check_is_data(directory, "give the folder that nmt preprocess wrote")
-    content = read_json(directory / REPORT)
-    try:
-        return data_sections(parse_report(content))
-    except (LookupError, ValueError, ArithmeticError):
-        raise DataError(f"{directory / REPORT}: damaged, or written by another version; preprocess again") from None
+    return data_sections(read_settings(directory / REPORT, DataReport))
 
 
 def write_report(directory: Path, report: DataReport) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from nmt.corpus.cleaning import CleaningReport
 from nmt.corpus.sources import LineReport
@@ -155,12 +155,3 @@ class Marker:
     pairs: Mapping[str, int] = field(default_factory=dict)
     sha256: Mapping[str, str] = field(default_factory=dict)
     copies: Annotated[int, Field(strict=True, ge=0)] = 0
-
-
-def parse_report(content: object) -> DataReport:
-    """A report from JSON.
-
-    Raises:
-        ValueError: A value is missing, or not of its type.
-    """
-    return TypeAdapter(DataReport).validate_python(content)

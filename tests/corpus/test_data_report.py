@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from conftest import Refusal, Terminal
+from pydantic import TypeAdapter
 
 from nmt.corpus import data_report
 from nmt.corpus.data_report import data_sections, escape_markdown, show_change, warn_of_unknown
-from nmt.corpus.data_schema import parse_report
+from nmt.corpus.data_schema import DataReport
 from nmt.system.files import read_json
 from nmt.system.tables import Table
 from nmt.system.terminal import write_sections
@@ -153,6 +154,10 @@ Most frequent training sentences
 
   No target sentence occurs twice.
 """
+
+
+def parse_report(content: object) -> DataReport:
+    return TypeAdapter(DataReport).validate_python(content)
 
 
 def changed(**parts: Any) -> dict[str, Any]:
@@ -318,7 +323,7 @@ def test_a_report_is_written_for_programs_and_for_people(tmp_path: Path) -> None
                 assert {escape_markdown(cell) for row in block.rows for cell in row} <= cells
 
 
-DAMAGED = "damaged, or written by another version; preprocess again\n"
+DAMAGED = "damaged, or written by another version ("
 PARTS = sorted(REPORT.keys() - {"given_splits", "longest_training_pair", "seconds"})
 
 
@@ -341,7 +346,7 @@ def test_a_damaged_report_is_one_line(tmp_path: Path, refusal: Refusal, content:
     (tmp_path / "data.json").write_text("{}", encoding="utf-8")
     if content is not None:
         (tmp_path / "report.json").write_bytes(content)
-    assert f"{refusal('data', tmp_path)}\n".startswith(f"{tmp_path}/report.json: {message}")
+    assert refusal("data", tmp_path).startswith(f"{tmp_path}/report.json: {message}")
 
 
 @pytest.mark.parametrize(("directory", "what"), [("nowhere", "does not exist"), (".", "is not a data directory")])
