@@ -71,10 +71,7 @@ def resolve_sources(sources: Sequence[str], raw_directory: Path) -> list[Path]:
 
 def _file_name(url: str) -> str:
     """Last part of the path of a URL."""
-    try:
-        name = PurePosixPath(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name
-    except ValueError as error:
-        raise _failure(url, str(error)) from None
+    name = PurePosixPath(urllib.parse.unquote(re.sub(r"^\w+://[^/?#]*|[?#].*", "", url, flags=re.DOTALL))).name
     if name in ("", "..") or name != printable(name):
         raise _failure(url, "the URL has no file name")
     return name
