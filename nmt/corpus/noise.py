@@ -94,9 +94,7 @@ def bpe_dropout(scores: Mapping[str, float], probability: float) -> Segment:
                 return pieces
             pieces[chosen : chosen + 2] = [pieces[chosen] + pieces[chosen + 1]]
 
-    @lru_cache(CACHED)
-    def merge_all(word: str) -> list[str]:
-        return merge(word, repeat(1.0))
+    merge_all = lru_cache(CACHED)(partial(merge, draws=repeat(1.0)))
 
     def segment(word: str, draws: Iterator[float]) -> Sequence[str]:
         # If no merge is skipped, each takes one draw and the result is plain BPE: the usual case, which is cached.

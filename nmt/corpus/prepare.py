@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors, when_out_of_memory
-from nmt.system.files import AnyPath, as_names
+from nmt.system.files import AnyPath, as_names, shipped, write_text
 
 if TYPE_CHECKING:
     from nmt.config import Config, DataSection, Overrides
@@ -139,7 +139,6 @@ def _write_directory(config: Config, output: Path) -> DataReport:
     from nmt.corpus import augmentation, cleaning, data_report, dataset, extra, splitting, token_ids
     from nmt.corpus.data_schema import DataReport, Marker
     from nmt.corpus.store import PairStore
-    from nmt.system.files import write_text
     from nmt.system.replacement import atomic_directory
 
     begin = time.perf_counter()
@@ -228,8 +227,6 @@ def _open(files: Sequence[str], data: DataSection) -> dict[str, Source]:
 
 def _bundled(source: str) -> str:
     """The path of a file that ships with the project, unless the working folder has a file of that name."""
-    from nmt.system.files import shipped
-
     bundled = source.startswith("data/sample/") and not Path(source).exists()
     return str(shipped(source)) if bundled else source
 

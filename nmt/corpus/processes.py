@@ -70,8 +70,7 @@ def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int | N
                 f"one of {workers} processes was killed, perhaps for lack of memory; lower data.workers"
             ) from None
         finally:
-            for future in waiting:
-                future.cancel()
+            pool.shutdown(cancel_futures=True)
 
 
 def _exit_with_parent() -> None:
