@@ -152,9 +152,8 @@ class SubwordTokenizer(Tokenizer):
         import sentencepiece
 
         self._model = model
-        if not model:
-            raise RuntimeError("empty model")
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._processor = sentencepiece.SentencePieceProcessor()
+        self._processor.LoadFromSerializedProto(model)
         self.lowercase = lowercase
 
     @classmethod

@@ -30,17 +30,12 @@ class Vocabulary:
         self.tokens: list[str] = [*SPECIAL_TOKENS, *tokens]
         # Text that is the name of a special token is unknown.
         self._ids = {token: index for index, token in enumerate(self.tokens) if index > EOS_ID}
-        if len({*SPECIAL_TOKENS, *self._ids}) != len(self.tokens):
-            raise ValueError("a token occurs twice in the vocabulary")
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and self.tokens == other.tokens
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.tokens))
 
     @classmethod
     def from_counts(cls, counts: Counter[str], *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
@@ -80,10 +75,9 @@ class Vocabulary:
             if not _is_possible_token(token):
                 fault = f"token {number:,} is {shorten(repr(token))}, which no tokenizer produces"
                 raise DataError(f"{path}: {fault}; the directory is damaged")
-        try:
-            return cls(tokens)
-        except ValueError as error:
-            raise DataError(f"{path}: {error}; the directory is damaged") from None
+        if len({*SPECIAL_TOKENS, *tokens}) != len(SPECIAL_TOKENS) + len(tokens):
+            raise DataError(f"{path}: a token occurs twice in the vocabulary; the directory is damaged")
+        return cls(tokens)
 
 
 def _is_possible_token(token: str) -> bool:

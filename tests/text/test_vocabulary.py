@@ -56,7 +56,6 @@ def test_a_saved_vocabulary_is_loaded_as_it_was(tmp_path: Path) -> None:
     vocabulary.save(tmp_path / "v.json")
     loaded = Vocabulary.load(tmp_path / "v.json")
     assert loaded == vocabulary
-    assert hash(loaded) == hash(vocabulary)
     assert loaded != Vocabulary(["▁ä"])
     assert loaded != vocabulary.tokens
 
