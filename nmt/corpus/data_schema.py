@@ -95,7 +95,6 @@ class EncodingReport:
         lengths: For each split, two lists: number of sentences with no token, with one token, and so on.
         tokens: For each split, two numbers of tokens.
         unknown_share: For each split, two shares of unknown tokens.
-        longest_training_pair: Tokens of the longest source and of the longest target.
     """
 
     reused: bool = False
@@ -108,7 +107,6 @@ class EncodingReport:
     lengths: dict[str, list[list[int]]]
     tokens: dict[str, list[int]]
     unknown_share: dict[str, list[float]]
-    longest_training_pair: list[int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +120,6 @@ class DataReport(EncodingReport, SplitReport):
         cleaning: What cleaning did.
         augmented: Number of copies of training pairs, by form; None without any.
         extra: What became of further corpora, by name; None without any.
-        seconds: How long it took.
     """
 
     corpus: str
@@ -131,7 +128,6 @@ class DataReport(EncodingReport, SplitReport):
     cleaning: CleaningReport
     augmented: dict[str, int] | None = None
     extra: dict[str, ExtraReport] | None = None
-    seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
         """The content of `report.json`, in which what is None is absent."""

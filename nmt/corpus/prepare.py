@@ -6,7 +6,6 @@ import logging
 import re
 import shlex
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,9 +111,6 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
     data = config.data
     others = {f"data.extra.{name}.source": other.source for name, other in data.extra.items()}
     corpora = {"data.source": data.source, "data.test": data.test, **others}
-    for files in filter(None, corpora.values()):
-        if not any("://" in source for source in files):
-            _open(files, data)  # what is missing is said before the output folder is looked at
     fewer = " or lower data.workers" if config.data.workers != 1 else ""
     with locked(output), when_out_of_memory(f"set data.first_lines to read less{fewer}"):
         check_not_in_use(output)
@@ -141,7 +137,6 @@ def _write_directory(config: Config, output: Path) -> DataReport:
     from nmt.corpus.store import PairStore
     from nmt.system.replacement import atomic_directory
 
-    begin = time.perf_counter()
     evaluation_sources = _open(config.data.source, config.data)
     corpus = evaluation_sources.pop("train")
     whole = config.data.model_copy(update={"first_lines": None})
@@ -180,7 +175,6 @@ def _write_directory(config: Config, output: Path) -> DataReport:
             augmented=augmented or None,
             extra=extra_pairs or None,
             **vars(encoded),
-            seconds=round(time.perf_counter() - begin, 2),
         )
         write_text(directory / dataset.CONFIG, dump_config(config))
         data_report.write_report(directory, report)

@@ -94,7 +94,6 @@ def encode_splits(
         lengths={split: [np.bincount(side.lengths).tolist() for side in pairs] for split, pairs in both.items()},
         tokens={split: [len(side.ids) for side in pairs] for split, pairs in both.items()},
         unknown_share={split: [round(share, 6) for share in shares] for split, shares in unknown.items()},
-        longest_training_pair=[int(side.lengths.max()) for side in both["train"]],
     )
 
 

@@ -146,7 +146,6 @@ def test_the_report_counts_by_hand() -> None:
     }
     assert report["naive_overlap"] == {"sources": 0, "targets": 0, "examples": 3}
     assert report["too_many_tokens"] == 0
-    assert report["longest_training_pair"] == [4, 4]
     marker = read_json(Path("out/data.json"))
     assert marker == {"format_version": 1, "pairs": report["pairs"], "sha256": compute_checksums(Path("out"))}
 
@@ -165,7 +164,6 @@ def test_the_report_counts_tokens_and_unknown_words() -> None:
     assert report["too_many_tokens"] == 1
     assert report["tokens"] == {"train": [5, 4], "valid": [2, 1], "test": [3, 2]}
     assert report["unknown_share"] == {"train": [0.4, 0.25], "valid": [0.5, 0.0], "test": [1.0, 0.5]}
-    assert report["longest_training_pair"] == [3, 3]
 
 
 def test_many_unknown_tokens_are_reported(cli: Cli, caplog: pytest.LogCaptureFixture) -> None:
@@ -277,7 +275,7 @@ def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = tree(Path("out1")), tree(Path("out2"))
     assert {name for name in one if one[name] != two[name]} <= {"config.yaml", "report.json"}  # workers, seconds
     reports = [read_json(Path(f"out{workers}/report.json")) for workers in (1, 2)]
-    assert {key for key in reports[0] if reports[0][key] != reports[1][key]} <= {"seconds"}
+    assert reports[0] == reports[1]
 
 
 def test_malformed_lines_are_fatal_above_a_share() -> None:
@@ -378,18 +376,13 @@ def test_a_failure_changes_nothing(first: Path, settings: dict[str, Any], messag
         ([], "data.source: is empty; list files in the config or give them with --source"),
     ],
 )
-def test_what_is_wrong_with_a_source_is_said_before_the_output_folder(
-    cli: Cli, sources: list[str], message: str
-) -> None:
+def test_what_is_wrong_with_a_source_is_one_line(cli: Cli, sources: list[str], message: str) -> None:
     write_table(PAIRS)
     write_lines("mine.yaml", ["data: {}"])
-    Path("full").mkdir()
-    write_lines("full/notes.txt", ["mine"])
     before = tree()
-    for output in ("full", "deep/out"):
-        words = [word for source in sources for word in ("--source", source)]
-        outcome = cli("preprocess", "mine.yaml", "--output", output, *words)
-        assert (outcome.code, outcome.out, outcome.err) == (1, "", f"nmt: error: {message}\n")
+    words = [word for source in sources for word in ("--source", source)]
+    outcome = cli("preprocess", "mine.yaml", "--output", "deep/out", *words)
+    assert (outcome.code, outcome.out, outcome.err) == (1, "", f"nmt: error: {message}\n")
     assert tree() == before
     assert not Path("deep").exists()
 
