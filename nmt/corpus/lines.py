@@ -12,7 +12,7 @@ import mmap
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -144,6 +144,12 @@ class Lines:
 def encode_lines(texts: Iterable[str]) -> bytes:
     """Texts without line feeds as a block of lines."""
     return "".join([f"{text}\n" for text in texts]).encode()
+
+
+def encode_pairs(pairs: Sequence[Sequence[str]]) -> tuple[bytes, bytes]:
+    """Both sides of pairs, without line feeds, as blocks of lines."""
+    src, tgt = (encode_lines(pair[side] for pair in pairs) for side in (0, 1))
+    return src, tgt
 
 
 def decode_lines(block: bytes) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
-from nmt.corpus.lines import CSV, TOO_LONG, UNPACK, encode_lines, in_blocks, read_file_lines, read_rows
+from nmt.corpus.lines import CSV, TOO_LONG, UNPACK, encode_pairs, in_blocks, read_file_lines, read_rows
 from nmt.corpus.tmx import read_units
 from nmt.system.errors import DataError, list_names, shorten
 from nmt.system.limits import OVERLONG
@@ -283,9 +283,7 @@ class Export(Source):
             both_orders = itertools.chain.from_iterable((link, link[::-1]) for link in links)
             pairs = [(src[one], tgt[other]) for one, other in both_orders if one in src and other in tgt]
             report.read -= len(pairs)  # `parse_chunk` counts them again
-            yield Chunk(
-                chunk.files * 2, chunk.first_line, tuple(encode_lines(pair[side] for pair in pairs) for side in (0, 1))
-            )
+            yield Chunk(chunk.files * 2, chunk.first_line, encode_pairs(pairs))
 
     def explain_empty(self, report: LineReport) -> str:
         """See `Source`."""
@@ -339,8 +337,7 @@ class TranslationMemory(Source):
             complete = [pair for pair in pairs if all(pair)]
             report.read += len(pairs) - len(complete)
             report.blank += len(pairs) - len(complete)
-            sides = tuple(encode_lines(pair[side] for pair in complete) for side in (0, 1))
-            yield Chunk((str(self.path),) * 2, number, sides)
+            yield Chunk((str(self.path),) * 2, number, encode_pairs(complete))
             number += len(block)
 
     def explain_empty(self, report: LineReport) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nmt.corpus import Pair
 from nmt.corpus.identity import FINGERPRINT_NAMES, Fingerprints, take_fingerprints
-from nmt.corpus.lines import Lines, Rows, encode_lines, line_lengths
+from nmt.corpus.lines import Lines, Rows, encode_pairs, line_lengths
 from nmt.text.processor import SIDES
 
 
@@ -32,8 +32,7 @@ class Block(NamedTuple):
     @classmethod
     def encode(cls, pairs: Sequence[Pair], seed: int) -> Block:
         """Encode and fingerprint clean pairs, which have no line feeds."""
-        src, tgt = (encode_lines(pair[side] for pair in pairs) for side in (0, 1))
-        return cls(src, tgt, take_fingerprints(pairs, seed))
+        return cls(*encode_pairs(pairs), take_fingerprints(pairs, seed))
 
 
 class PairStore:
