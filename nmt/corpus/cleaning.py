@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -106,16 +106,15 @@ class Cleaner:
             "other_script": lambda pair: not all(map(is_written_in, scripts, pair)),
         }
 
-    def clean(self, pairs: Iterable[Pair]) -> tuple[list[Pair], CleaningReport]:
+    def clean(self, pairs: Sequence[Pair]) -> tuple[list[Pair], CleaningReport]:
         """Repair every pair and drop those that violate a rule.
 
         Returns:
             The clean pairs, in order, and a report.
         """
-        report = CleaningReport(0, 0)
+        report = CleaningReport(len(pairs), 0)
         clean = []
         for raw in pairs:
-            report.read += 1
             src, src_steps = self.normalizer.explain(raw.src)
             tgt, tgt_steps = self.normalizer.explain(raw.tgt)
             pair = Pair(src, tgt)

@@ -108,9 +108,8 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
 
     if not config.data.source:
         raise ConfigError("data.source: is empty; list files in the config or give them with --source")
-    data = config.data
-    others = {f"data.extra.{name}.source": other.source for name, other in data.extra.items()}
-    corpora = {"data.source": data.source, "data.test": data.test, **others}
+    others = {f"data.extra.{name}.source": other.source for name, other in config.data.extra.items()}
+    corpora = {"data.source": config.data.source, "data.test": config.data.test, **others}
     fewer = " or lower data.workers" if config.data.workers != 1 else ""
     with locked(output), when_out_of_memory(f"set data.first_lines to read less{fewer}"):
         check_not_in_use(output)
