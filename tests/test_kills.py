@@ -42,8 +42,7 @@ PLACES = {
     **{"os.fsync": 24, "os.replace": 20, "shutil.rmtree": 2, "nmt.training.loop.train_step": 15},
     **{"nmt.training.checkpoint.write_tensors": 3, "os.unlink": 12},
     **{"nmt.training.metrics_log.append_text": 6, "nmt.evaluation.validator.mean_loss": 2},
-    **{"nmt.training.directory.write_json": 4, "nmt.drawing.charts.draw_learning_curve": 2},
-    **{"nmt.models.storage._weights_of": 1, "nmt.models.storage.write_json": 1},
+    **{"nmt.training.directory.write_json": 4, "nmt.models.storage._weights_of": 1, "nmt.models.storage.write_json": 1},
     **{"nmt.system.replacement.set_aside": 1, "nmt.system.replacement.discard_earlier": 4},
 }
 """Functions at whose calls a run may be killed, and how many calls a short life sees."""

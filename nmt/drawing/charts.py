@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import json
 import math
+import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -17,10 +18,35 @@ from nmt.drawing.picture import save_figure
 
 SHOWN = 0.999
 """Share of the training sentences of each side that the picture covers."""
+SECONDS = 10.0
+"""Least time between two pictures of a learning curve, each of which takes as long as many updates of a small model."""
 COLOURS = {"train": "0.78", "valid": "tab:orange", "test": "tab:blue"}
 
 Histogram = Sequence[int]
 """Number of sentences with no token, with one token, and so on."""
+
+
+class LearningCurve:
+    """The learning curve of a run, drawn as it goes on and, if there is anything new, when it ends.
+
+    Args:
+        run: Run directory.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self._run, self._drawn, self._is_new = run, time.monotonic(), False
+
+    def update(self) -> None:
+        """Draw it if the last picture is old enough."""
+        self._is_new = True
+        if time.monotonic() >= self._drawn + SECONDS:
+            self.close()
+
+    def close(self) -> None:
+        """Draw what is new."""
+        if self._is_new:
+            draw_learning_curve(self._run)
+            self._drawn, self._is_new = time.monotonic(), False
 
 
 def draw_learning_curve(run: Path) -> None:

@@ -52,7 +52,8 @@ def read_split(data: Path, split: str) -> list[Example]:
     read_marker(data)
     if split != "train":
         if not (data / f"{split}.jsonl").is_file():
-            raise DataError(f"{data}: has no {split} split; give files with --src and --ref, or --split train")
+            advice = "give --split test, valid or train, or files with --src and --ref"
+            raise DataError(f"{data}: has no {split} split; {advice}")
         return read_examples(data / f"{split}.jsonl")
     translations: dict[str, list[str]] = {}
     for src, tgt in read_training_pairs(data, load_processor(data / TEXT)):

@@ -90,7 +90,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     """
     from nmt.corpus.dataset import open_data
     from nmt.corpus.noise import make_noise
-    from nmt.drawing.charts import draw_learning_curve
+    from nmt.drawing.charts import LearningCurve
     from nmt.models.run_records import BEST, RunOutcome
     from nmt.system.progress import ProgressLog, progress_bar
     from nmt.training import loop, setup
@@ -124,7 +124,11 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     board_folder = output / BOARD if config.train.tensorboard and workers.is_first else None
     interruptions = Interruptions(config.train.checkpoint)
 
-    with directory.opened(origin), contextlib.closing(Board(board_folder, state.progress.update)) as board:
+    with (
+        directory.opened(origin),
+        contextlib.closing(Board(board_folder, state.progress.update)) as board,
+        contextlib.closing(LearningCurve(output)) as curve,
+    ):
         where = f"{workers.size} times {workers.device.type}" if workers.size > 1 else str(workers.device)
         total, before = state.total_updates, state.progress.update
         pairs = f"{len(data.train):,} training pairs {'-'.join(config.data.languages)}"
@@ -175,7 +179,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
                         if not state.last_skipped:  # as above
                             directory.save_model(output / BEST, {}, {})
                         directory.record("running")
-                        draw_learning_curve(output)
+                        curve.update()
                     case loop.Validated():
                         losses.clear()
                         board.add_values(metrics.write("valid", {**vars(event), "scores": None, **event.scores}))
@@ -185,7 +189,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
                             directory.save_model(output / BEST, event.scores, validator.signatures)
                         directory.record("running")
                         directory.keep_model(event.scores, validator.signatures)
-                        draw_learning_curve(output)
+                        curve.update()
                     case loop.Updated():
                         bar.update()
                     case loop.Stopped():

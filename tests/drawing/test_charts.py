@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
-from nmt.drawing.charts import draw_learning_curve, draw_lengths, longest_shown
+from nmt.drawing.charts import LearningCurve, draw_learning_curve, draw_lengths, longest_shown
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,20 @@ def test_a_learning_curve_is_a_picture(tmp_path: Path, entries: list[dict[str, o
     height, width, _ = imread(tmp_path / "learning_curve.png").shape
     assert height > 300
     assert width == pytest.approx(130 * (0.5 + 3.6 * panels), rel=0.1)
+
+
+def test_a_learning_curve_is_drawn_now_and_then_and_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "metrics.jsonl").write_text(json.dumps({"kind": "train", "update": 1, "loss": 2.0}) + "\n")
+    picture = tmp_path / "learning_curve.png"
+    curve = LearningCurve(tmp_path)
+    curve.close()
+    assert not picture.exists()  # nothing is new
+    curve.update()
+    assert not picture.exists()  # there was no time yet
+    curve.close()
+    picture.unlink()
+    curve.close()
+    assert not picture.exists()
+    monkeypatch.setattr("nmt.drawing.charts.SECONDS", 0.0)
+    curve.update()
+    assert picture.exists()

@@ -20,7 +20,7 @@ PAGE = ["attention", "--output", "p.html"]
         (["attention", "--ref", "in.txt"], "--ref belongs to --src"),
         (["attention", "--gold", "gold.txt"], "and --forced"),
         (["attention", "--src", "in.txt", "--forced"], "--forced reads references"),
-        (["attention", "--split", "dev"], "has no dev split; give files with --src and --ref, or --split train"),
+        (["attention", "--split", "dev"], "has no dev split; give --split test, valid or train"),
         (["attention", "   "], "no sentence has words"),
         ([*FORCED, "short.txt"], "short.txt: has 1 lines, but there are 2"),
         ([*FORCED, "far.txt"], "line 2: 0-7, but the sentences have 1 and 1"),
