@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from nmt.corpus.data_schema import Marker
 from nmt.corpus.splitting import Example
 from nmt.system.errors import DataError, shorten
 from nmt.system.files import check_file, map_array, sha256, write_json, write_text
-from nmt.system.limits import MAX_EXAMPLES
+from nmt.system.limits import MAX_EXAMPLE, MAX_EXAMPLES
 from nmt.text.processor import TEXT, TextProcessor, WithText, load_vocabularies
 from nmt.text.settings import read_settings
 from nmt.text.vocabulary import Vocabulary
@@ -245,7 +246,7 @@ def read_examples(path: Path) -> list[Example]:
 
     try:
         with check_file(path, path.parent, MAX_EXAMPLES).open("rb") as file:
-            return [_parse_example(line) for line in file]
+            return [_parse_example(line) for line in iter(partial(file.readline, MAX_EXAMPLE + 1), b"")]
     except FileNotFoundError:
         raise DataError(f"{path}: missing; there is no such split, or the directory is incomplete") from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -253,6 +254,8 @@ def read_examples(path: Path) -> list[Example]:
 
 
 def _parse_example(line: bytes) -> Example:
+    if len(line) > MAX_EXAMPLE:
+        raise ValueError(f"an example of more than {MAX_EXAMPLE:,} bytes")
     item = json.loads(line.decode("utf-8"))
     src, references = item["src"], item["references"]
     if not (isinstance(references, list) and references and all(isinstance(text, str) for text in (src, *references))):

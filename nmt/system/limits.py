@@ -15,6 +15,8 @@ MAX_LINE = MIB
 """Bytes of a line of text, without its line feed; no more of a longer line is ever held in memory."""
 OVERLONG = f"longer than {MAX_LINE // MIB} MB"
 """How messages describe a longer line."""
+MAX_EXAMPLE = 4 * MIB
+"""Bytes of an example with its references."""
 MAX_TEXT_FILE = 256 * MIB
 """Bytes of a vocabulary, a tokenizer file, or the fingerprints of training sources."""
 MAX_HEADER = 16 * MIB
