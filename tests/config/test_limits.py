@@ -18,6 +18,7 @@ def integers(annotation: Any) -> bool:
 
 
 INTEGERS = [key for key in every_key() if integers(key.annotation)]
+DESCRIBED = [*describe_keys()]
 
 
 @pytest.mark.parametrize("key", INTEGERS, ids=lambda key: key.path)
@@ -35,7 +36,7 @@ def test_every_integer_has_a_largest_value_and_says_why(tmp_path: Path, key: Key
     else:
         assert " should be at most " in line
         assert line.partition("(")[2].partition(")")[0].count(" ") > 2  # the reason, in words
-    described = [described for described in describe_keys() if described.path == path]
+    described = [described for described in DESCRIBED if described.path == path]
     assert described
     assert all("≤" in each.values for each in described)
 
