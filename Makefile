@@ -6,7 +6,7 @@ TORCH ?= torch==2.13.0
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-SPREAD := -n auto --maxprocesses 4
+SPREAD = -n $(shell $(PYTHON) -c "import os; print(min(4, 1 + os.cpu_count()))")
 
 .PHONY: demo test soak check setup clean
 
@@ -21,8 +21,8 @@ $(INSTALLED): pyproject.toml .ci/constraints.txt
 demo: setup
 	$(BIN)/python scripts/demo.py
 
-# One thread per process: the tests run side by side, and processes share compiled modules. The tests of a file go to one
-# of them, so that what a file's tests share is made once. COVERAGE=1 measures coverage, which takes longer.
+# One thread per process: the tests run side by side, one more than there are cores, as some wait for browsers and servers.
+# Those of a file go to one process, so that what they share is made once. COVERAGE=1 measures coverage, which takes longer.
 test: setup
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SPREAD) --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term)
 

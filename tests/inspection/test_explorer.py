@@ -378,12 +378,12 @@ def test_every_head_can_be_enlarged(browser: Browser, tmp_path: Path) -> None:
 
 @needs_chromium
 def test_the_focus_stays_and_what_is_chosen_can_be_seen(browser: Browser, tmp_path: Path) -> None:
-    long = " ".join("abcdefg"[n % 7] * 9 for n in range(60))
+    long = " ".join("abcdefg"[n % 7] * 9 for n in range(30))
     page = opened(browser, page_of([long, "a b"], [long, "b"]), tmp_path / "page.html", 600, "#y=r&o=tree")
     seen = """(() => { const step = document.querySelector('#lines [aria-pressed=true]').getBoundingClientRect();
         return step.left >= 0 && step.right <= innerWidth && step.top >= 0 && step.bottom <= innerHeight; })()"""
     page.evaluate("scrollTo(0, 0)")
-    for _ in range(60):
+    for _ in range(30):
         page.press("ArrowRight", 39)
         assert page.evaluate(seen)
     page.evaluate("document.querySelector('#tree [data-key=node-1]').focus()")
