@@ -169,7 +169,9 @@ def list_runs(directory: Path) -> Table:
     searches = (list(directory.glob(f"{folder}/{MARKER}")) for folder in folders)
     runs = sorted((path.parent for path in next(filter(None, searches), [])), key=_last_change)
     if not runs:
-        raise DataError(f"{directory}: contains no runs; train first, or give the folder of your runs")
+        there = "is not a directory" if directory.exists() else "does not exist"
+        what = "contains no runs" if directory.is_dir() else there
+        raise DataError(f"{directory}: {what}; train first, or give the folder of your runs")
     default = None
     if directory.resolve() == RUNS.resolve():
         with contextlib.suppress(CheckpointError):

@@ -180,11 +180,11 @@ def folder(path: Path) -> Path:
 def test_no_runs(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").touch()
-    what = "contains no runs; train first, or give the folder of your runs"
-    for name in ("empty", "nowhere", "notes.txt"):
+    problems = {"empty": "contains no runs", "nowhere": "does not exist", "notes.txt": "is not a directory"}
+    for name, what in problems.items():
         found = cli("runs", tmp_path / name)
         assert found.code == 1
-        assert found.err == f"nmt: error: {tmp_path / name}: {what}\n"
+        assert found.err == f"nmt: error: {tmp_path / name}: {what}; train first, or give the folder of your runs\n"
 
 
 def test_a_run_itself_is_listed(tmp_path: Path, cli: Cli) -> None:

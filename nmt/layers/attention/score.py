@@ -75,12 +75,16 @@ def check_shape(score: type[Score], path: str, query_size: int, key_size: int, o
         options: Its options.
 
     Raises:
-        ConfigError: It fails, or does not return one score for each query and position.
+        ConfigError: It cannot be built, or does not return one score for each query and position.
     """
     with torch.device("cpu"), torch.random.fork_rng(devices=()), torch.no_grad():
         queries, states = torch.ones(3, 4, query_size), torch.ones(3, 2, key_size)  # zero would be padding
         try:
             scoring = score(query_size, key_size, **options)
+        except Exception as error:
+            advice = "its __init__ takes query_size, key_size and the keys of model.attention.options"
+            raise ConfigError(f"model.attention.score: {path} cannot be built ({error}); {advice}") from error
+        try:
             result = f"returns {list(scoring(queries, scoring.project_keys(states)).shape)}"
         except Exception as error:
             result = f"fails ({error})"

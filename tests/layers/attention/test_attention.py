@@ -138,7 +138,9 @@ def test_a_custom_class_that_returns_another_shape_is_refused(user_module: str, 
 def test_a_custom_class_that_cannot_be_built_is_one_line(user_module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     score = f"{user_module}.Distance"
     monkeypatch.setattr(find_score(score), "__init__", lambda self: None)
-    with pytest.raises(ConfigError, match=rf"^model.attention.score: {score} fails \(.* takes 1 positional .*"):
+    with pytest.raises(
+        ConfigError, match=rf"^model.attention.score: {score} cannot be built \(.* takes 1 positional .*"
+    ):
         build(score, 7, 7)
 
 
