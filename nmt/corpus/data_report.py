@@ -11,7 +11,7 @@ from nmt.corpus.cleaning import RuleCount
 from nmt.corpus.data_schema import DataReport
 from nmt.corpus.dataset import check_is_data
 from nmt.drawing.charts import draw_lengths
-from nmt.system.errors import printable
+from nmt.system.errors import DataError, printable
 from nmt.system.files import write_json, write_text
 from nmt.system.tables import ReportSection, Table
 from nmt.text.settings import read_settings
@@ -104,7 +104,11 @@ def read_report(directory: Path) -> list[ReportSection]:
         DataError: It is not a data directory, or its report is missing, damaged or of another version.
     """
     check_is_data(directory, "give the folder that nmt preprocess wrote")
-    return data_sections(read_settings(directory / REPORT, DataReport))
+    report = read_settings(directory / REPORT, DataReport)
+    try:
+        return data_sections(report)
+    except (LookupError, ArithmeticError):
+        raise DataError(f"{directory / REPORT}: damaged, or written by another version; preprocess again") from None
 
 
 def write_report(directory: Path, report: DataReport) -> None:

@@ -32,6 +32,11 @@ UNREADABLE = (OSError, RuntimeError, UnicodeError, EOFError, zipfile.BadZipFile,
 """What reading raises: gzip and bzip2 report damage as an OSError without a number, zip a password as RuntimeError."""
 CSV = ".csv"
 """What the name of a CSV file has, plain or compressed."""
+_WIDE = (
+    ("UTF-32", (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), 1 / 2),
+    ("UTF-16", (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 1 / 4),
+)
+"""Encodings with zero bytes: their byte order marks, and a share of zeros that is exceeded in most lines."""
 _CONTROL = re.compile("[\0-\b\x0e-\x1f]")
 _BREAKS = str.maketrans("\t\n", "  ", "\r")
 BLOCK = 1 << 20  # bytes
@@ -172,7 +177,7 @@ def _end_line(line: bytes, file: BinaryIO) -> bytes:
 
 
 def _check_encoding(path: Path, line: bytes, start: bytes) -> None:
-    """Reject UTF-16 (zero bytes or a byte order mark of its own), what is no text, and lone CRs.
+    """Reject UTF-16 and UTF-32 (zero bytes or a byte order mark of their own), what is no text, and lone CRs.
 
     Args:
         path: The file.
@@ -182,12 +187,12 @@ def _check_encoding(path: Path, line: bytes, start: bytes) -> None:
     if line.startswith(COMPRESSED):
         advice = "unpack it, name it after its compression, such as .gz, or save it as .csv if it is a spreadsheet"
         raise DataError(f"{path}: contains compressed data; {advice}")
-    many_zeros = line.count(b"\0") > len(line) / 4
-    texts = [line.decode(f"UTF-16-{order}", errors="ignore") for order in ("LE", "BE")]
-    marked = line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    if marked or (many_zeros and any(not _CONTROL.search(text) for text in texts)):
-        raise DataError(f"{path}: looks like UTF-16; convert it: iconv -f UTF-16 -t UTF-8")
-    if many_zeros or len(_CONTROL.findall(start.decode("latin-1"))) > 64 + len(start) / 30:
+    zeros = line.count(b"\0") / len(line)
+    for name, marks, least in _WIDE:
+        texts = [line.decode(f"{name}-{order}", errors="ignore") for order in ("LE", "BE")]
+        if line.startswith(marks) or (zeros > least and any(not _CONTROL.search(text) for text in texts)):
+            raise DataError(f"{path}: looks like {name}; convert it: iconv -f {name} -t UTF-8")
+    if zeros > 1 / 4 or len(_CONTROL.findall(start.decode("latin-1"))) > 64 + len(start) / 30:
         raise DataError(f"{path}: is not text; give a file of lines of text, such as source<TAB>target")
     if line.rstrip(b"\r\n").count(b"\r") > 1:
         raise DataError(f"{path}: lines end in a carriage return alone; convert them: tr '\\r' '\\n'")

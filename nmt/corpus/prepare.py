@@ -110,6 +110,9 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
         raise ConfigError("data.source: is empty; list files in the config or give them with --source")
     others = {f"data.extra.{name}.source": other.source for name, other in config.data.extra.items()}
     corpora = {"data.source": config.data.source, "data.test": config.data.test, **others}
+    for files in filter(None, corpora.values()):
+        if not any("://" in source for source in files):
+            _open(files, config.data)  # what is missing is said before the output folder is looked at
     fewer = " or lower data.workers" if config.data.workers != 1 else ""
     with locked(output), when_out_of_memory(f"set data.first_lines to read less{fewer}"):
         check_not_in_use(output)

@@ -9,6 +9,7 @@ from xml.parsers import expat
 
 from nmt.corpus.lines import open_unpacked
 from nmt.system.errors import DataError
+from nmt.system.limits import MAX_LINE
 
 PIECE = 1 << 16  # bytes
 NATIVE = {"bpt", "ept", "it", "ph", "ut"}
@@ -27,6 +28,7 @@ class _Reader:
         self.units: list[dict[str, str]] = []
         self._path, self._language, self._open = path, "", list[str]()
         self._texts: dict[str, list[str]] = {}
+        self._size = 0
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler, self.parser.EndElementHandler = self._start, self._end
         self.parser.CharacterDataHandler, self.parser.EntityDeclHandler = self._add, self._refuse
@@ -34,7 +36,7 @@ class _Reader:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._open.append(name)
         if name == "tu":
-            self._texts = {}
+            self._texts, self._size = {}, 0
         elif name == "tuv":
             self._language = (attributes.get("xml:lang") or attributes.get("lang") or "").casefold()
         elif name == "seg":
@@ -48,6 +50,9 @@ class _Reader:
     def _add(self, text: str) -> None:
         if "seg" in self._open and NATIVE.isdisjoint(self._open):
             self._texts[self._language].append(text)
+            self._size += len(text)
+            if self._size > MAX_LINE:
+                raise self.fail("a unit longer than a megabyte; write one sentence per unit")
 
     def _refuse(self, name: str, *_: Any) -> None:
         raise self.fail(f"declares the entity {name!r}, which a translation memory does not need; write out its text")

@@ -40,13 +40,16 @@ class LearningCurve:
         """Draw it if the last picture is old enough."""
         self._is_new = True
         if time.monotonic() >= self._drawn + SECONDS:
-            self.close()
+            self._draw()
 
     def close(self) -> None:
         """Draw what is new."""
         if self._is_new:
-            draw_learning_curve(self._run)
-            self._drawn, self._is_new = time.monotonic(), False
+            self._draw()
+
+    def _draw(self) -> None:
+        draw_learning_curve(self._run)
+        self._drawn, self._is_new = time.monotonic(), False
 
 
 def draw_learning_curve(run: Path) -> None:

@@ -23,6 +23,8 @@ PIECES = "text.subword.vocabulary_size"
 """The key of the number of pieces."""
 WORD_BEGINNING = "\u2581"  # SentencePiece's mark for a space and for the start of a line
 
+ANY_LANGUAGE = "use text.tokenizer: subword or whitespace"
+"""Advice for a language that spaCy does not know."""
 Algorithm = Literal["bpe", "unigram"]
 _OVERLONG = re.compile(r"(\S{200})(?=\S)")
 
@@ -87,8 +89,9 @@ class WordTokenizer(Tokenizer):
             self._nlp = blank_language(language)
         except ImportError as error:
             reason = str(error).split("\n")[0].split(". ")[0]
-            fault = f"spaCy has no blank tokenizer for it ({reason}); use text.tokenizer: subword or whitespace"
-            raise ConfigError(f"language {shorten(repr(language))}: {fault}") from None
+            raise ConfigError(
+                f"language {shorten(repr(language))}: spaCy has no blank tokenizer for it ({reason}); {ANY_LANGUAGE}"
+            ) from None
         self.language = language
         self.lowercase = lowercase
         self.spacing = spacing or Spacing()
@@ -206,6 +209,8 @@ class SubwordTokenizer(Tokenizer):
                 most = int(limit[1])  # most of that many are so rare that little is learnt about them
                 fewer = f"use fewer: `overrides={{'{PIECES}': {most // 4}}}`" if most >= 400 else f"lower {PIECES}"
                 advice = f"the training text has at most {most}; {fewer}"
+            elif "INTERNAL" in message:
+                advice = f"SentencePiece itself needs three; raise {PIECES}"
             else:
                 advice = shorten(message)
             raise DataError(f"cannot learn {vocabulary_size} {algorithm} pieces: {advice}") from None
@@ -246,7 +251,6 @@ def load_tokenizer(directory: Path, side: str) -> Tokenizer:
     """Load what `Tokenizer.save` wrote.
 
     Raises:
-        ConfigError: spaCy has no tokenizer for the language.
         DataError: Files are missing or damaged.
     """
     path = directory / f"{side}.tokenizer.json"
@@ -255,8 +259,12 @@ def load_tokenizer(directory: Path, side: str) -> Tokenizer:
         return WhitespaceTokenizer(lowercase=settings.lowercase)
     if settings.kind == "spacy":
         words = read_settings(path, WordSettings)
-        spacing = Spacing(words.glue_left, words.glue_right)
-        return WordTokenizer(words.language, lowercase=words.lowercase, spacing=spacing)
+        try:
+            return WordTokenizer(
+                words.language, lowercase=words.lowercase, spacing=Spacing(words.glue_left, words.glue_right)
+            )
+        except ConfigError as error:
+            raise DataError(f"{path}: {str(error).removesuffix(f'; {ANY_LANGUAGE}')}") from None
     model = check_file(directory / f"{side}.subwords.model", directory)
     try:
         return SubwordTokenizer(read_bytes(model, MAX_TEXT_FILE), lowercase=settings.lowercase)

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import html
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -84,11 +85,14 @@ def _is_whole(sentences: Sequence[Any], validations: Sequence[Any]) -> bool:
     texts = [sentence[key] for sentence in sentences for key in ("source", "reference")]
     texts += [token for sentence in sentences for side in ("src", "tgt") for token in sentence[side]]
     updates = [validation["update"] for validation in validations]
+    entropies = [value for validation in validations for value in validation["entropy"]]
     lists = [validation[key] for validation in validations for key in ("weights", "entropy")]
     return (
         bool(sentences and validations)
         and all(isinstance(text, str) for text in texts)
         and all(type(update) is int and update > 0 for update in updates)
+        and updates == sorted(set(updates))
+        and all(type(value) in (int, float) and math.isfinite(value) for value in entropies)
         and {len(values) for values in lists} == {len(sentences)}
         and all(all(map(_fits, validation["weights"], sentences)) for validation in validations)
     )

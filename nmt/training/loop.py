@@ -46,6 +46,7 @@ class Reported(Event):
     tokens_per_second: float
 
 
+@dataclass
 class Skipped(Event):
     """An update was skipped, as its loss or gradient was not finite; yielded at the next report."""
 
@@ -65,6 +66,7 @@ class Validated(Event):
     improved: bool
 
 
+@dataclass
 class Updated(Event):
     """One update is over, after its other events: a checkpoint may be written here."""
 
@@ -136,7 +138,7 @@ def start(model: Model, pairs: EncodedPairs, options: TrainSection, workers: Wor
         options: The train section of the config.
         workers: The processes that train it.
     """
-    updates_per_epoch = len(plan_epoch(pairs, options, 1))  # the same in every epoch, as the sorted lengths are
+    updates_per_epoch = count_epoch_updates(pairs, options)
     total = count_updates(options, updates_per_epoch)
     optimizer, rate = make_optimizer(options.optimizer, model), LearningRateSchedule(options.schedule, total)
     average = None if options.ema_decay is None else average_weights(model, options.ema_decay)
@@ -217,6 +219,13 @@ def check_learnt(state: TrainState[Any], run: Path, *, validated: bool) -> None:
         guessing = f"{output.uniform_loss:.2f}, that of uniform guessing among {output.out_features:,} target words"
         what = f"learnt nothing: no validation had a loss below {guessing}"
         raise TrainingError(f"{run}: {what}; {advice} or train for more updates")
+
+
+def count_epoch_updates(pairs: EncodedPairs, options: TrainSection) -> int:
+    """Updates per epoch: the same in every epoch, as the sorted lengths are."""
+    if options.batch.unit == "tokens":
+        return len(plan_epoch(pairs, options, 1))
+    return math.ceil(math.ceil(len(pairs) / options.batch.size) / options.batch.accumulate)  # without planning them
 
 
 def count_updates(options: TrainSection, per_epoch: int) -> int:

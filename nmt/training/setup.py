@@ -102,9 +102,12 @@ def _load_parent(config: Config) -> SavedModel:
     try:
         path = find_model(Path(str(config.parent.run)))
         # A class is trusted if the user's own config names it.
-        return load_model(path, allowed_classes=[config.model.attention.score])
+        parent = load_model(path, allowed_classes=[config.model.attention.score])
     except (CheckpointError, DataError) as error:
         raise CheckpointError(f"parent: {error}") from None
+    if not all(bool(tensor.isfinite().all()) for tensor in parent.model.state_dict().values()):
+        raise CheckpointError(f"parent: {path} has weights that are not finite; use another model")
+    return parent
 
 
 _BY_TOKEN = ("embedding.weight", "embedding.words.weight", "output.weight", "output.bias")

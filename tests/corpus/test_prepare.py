@@ -376,13 +376,18 @@ def test_a_failure_changes_nothing(first: Path, settings: dict[str, Any], messag
         ([], "data.source: is empty; list files in the config or give them with --source"),
     ],
 )
-def test_what_is_wrong_with_a_source_is_one_line(cli: Cli, sources: list[str], message: str) -> None:
+def test_what_is_wrong_with_a_source_is_said_before_the_output_folder(
+    cli: Cli, sources: list[str], message: str
+) -> None:
     write_table(PAIRS)
     write_lines("mine.yaml", ["data: {}"])
+    Path("full").mkdir()
+    write_lines("full/notes.txt", ["mine"])
     before = tree()
-    words = [word for source in sources for word in ("--source", source)]
-    outcome = cli("preprocess", "mine.yaml", "--output", "deep/out", *words)
-    assert (outcome.code, outcome.out, outcome.err) == (1, "", f"nmt: error: {message}\n")
+    for output in ("full", "deep/out"):
+        words = [word for source in sources for word in ("--source", source)]
+        outcome = cli("preprocess", "mine.yaml", "--output", output, *words)
+        assert (outcome.code, outcome.out, outcome.err) == (1, "", f"nmt: error: {message}\n")
     assert tree() == before
     assert not Path("deep").exists()
 

@@ -357,15 +357,14 @@ UNUSABLE = [  # name, content (None: missing; 0: a folder), message
     ),
     *((f"x.{end}", 0, "{}: cannot be read (Is a directory); check the path") for end in FORMATS),
     *(
-        ("a.txt", TABLE.encode(name), "{}: looks like UTF-16; convert it: iconv -f UTF-16 -t UTF-8")
-        for name in ("UTF-16", "UTF-16-LE", "UTF-16-BE")
+        ("a.txt", TABLE.encode(name), f"{{}}: looks like {name[:6]}; convert it: iconv -f {name[:6]} -t UTF-8")
+        for name in ("UTF-16", "UTF-16-LE", "UTF-16-BE", "UTF-32", "UTF-32-BE")
     ),
     ("a.txt", b"\xfe\xff" + "日本\t日本\n".encode("utf-16-be"), "looks like UTF-16"),  # the mark is enough
     *(
         ("a.txt", content, "{}: is not text; give a file of lines of text, such as source<TAB>target")
         for content in (
             bytes(1000),
-            TABLE.encode("UTF-32-BE"),
             struct.pack("<4sHH500i", b"\x7fELF", 2, 1, *range(500)),
             b"\x89PNG\r\n\x1a\n" + random.Random(1).randbytes(5000),
             b"%PDF-1.7\n" + random.Random(2).randbytes(5000),

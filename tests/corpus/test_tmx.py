@@ -55,6 +55,7 @@ def test_units_are_pairs_without_the_codes_of_other_programs(tmp_path: Path, enc
         ('<!DOCTYPE tmx [\n<!ENTITY a "aaa">]><tmx/>', "m.tmx:2: declares the entity 'a'"),
         ('<!DOCTYPE tmx [<!ENTITY x SYSTEM "file:///etc/passwd">]><tmx>&x;</tmx>', "m.tmx:1: declares the entity 'x'"),
         ('<!DOCTYPE tmx [<!ENTITY % x SYSTEM "http://a/b">%x;]><tmx/>', "m.tmx:1: declares the entity 'x'"),
+        ("<tmx><tu><tuv lang='en'><seg>" + "x" * 2_000_000 + "</seg></tuv></tu></tmx>", "longer than a megabyte"),
     ],
 )
 def test_what_is_not_a_translation_memory_is_refused_with_its_line(tmp_path: Path, content: str, message: str) -> None:

@@ -156,8 +156,9 @@ NOTHING = {"sentences": [], "validations": [{"update": 1, "weights": [], "entrop
         lambda history: {},
         lambda history: {**history, "format_version": 9},
         lambda history: {**history, **NOTHING},
+        *(put("entropy", value) for value in (float("nan"), "<b>")),
         *(put("weights", value) for value in ("!!!", 7, "AAAA")),
-        lambda history: history["validations"][1].update(update="7"),
+        lambda history: history["validations"][1].update(update=history["validations"][0]["update"]),
         lambda history: history["sentences"][0].update(tgt=["Z"] * len(history["sentences"][0]["tgt"])),
     ],
 )

@@ -31,7 +31,7 @@ from conftest import (
     wait_until,
 )
 from processes import DEVNULL, PIPE, Running
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from test_faults import file_size_limit
 from training_runs import checkpoints_of, record_of, refusal, stop, stop_and_resume, train, validations_of
 
@@ -353,6 +353,18 @@ def test_a_parent_that_is_not_a_model(random_project: Project, tmp_path: Path, p
     assert line.startswith(f"parent: {tmp_path / parent}: ")
     assert what in line
     assert "--model" not in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_parent_with_weights_that_are_not_finite(random_project: Project, tmp_path: Path, value: float) -> None:
+    parent = tmp_path / "parent"
+    shutil.copytree(random_project.run / "best", parent)
+    tensors = load_file(parent / "model.safetensors")
+    sorted(tensors.items())[-1][1].view(-1)[0] = value
+    save_file(tensors, parent / "model.safetensors")
+    line = refusal(random_project, tmp_path / "run", f"parent={parent}")
+    assert line.startswith(f"parent: {parent} has weights that are not finite; ")
     assert not (tmp_path / "run").exists()
 
 
