@@ -132,20 +132,31 @@ class RunDirectory:
         if not self.state.workers.is_first:
             yield
             return
-        if origin is None:
-            set_aside(self.path)
-            self.path.resolve().mkdir(parents=True, exist_ok=True)
-        else:
-            clean_up_checkpoints(self.path, self._saved)
-            self._clean_up_models()
-            keep_text(self.config, self.data, self.path)
-            self.metrics.cut(origin.metrics_size)
-        self.record("running")
-        write_text(self.path / "config.yaml", self._origin.config)
-        write_json(self.path / "environment.json", self._origin.environment)
-        if origin is None:
-            keep_text(self.config, self.data, self.path)
-            append_text(self.metrics.path, "")  # the learning curve reads it even if nothing is reported
+        try:
+            if origin is None:
+                set_aside(self.path)
+                self.path.resolve().mkdir(parents=True, exist_ok=True)
+            else:
+                clean_up_checkpoints(self.path, self._saved)
+                self._clean_up_models()
+                keep_text(self.config, self.data, self.path)
+                self.metrics.cut(origin.metrics_size)
+            self.record("running")
+            write_text(self.path / "config.yaml", self._origin.config)
+            write_json(self.path / "environment.json", self._origin.environment)
+            if origin is None:
+                keep_text(self.config, self.data, self.path)
+                append_text(self.metrics.path, "")  # the learning curve reads it even if nothing is reported
+            with self._outcome_recorded():
+                yield
+        except OSError as error:
+            if (self.path / MARKER).exists():
+                command = f"resume with: {command_to_resume(self.path, self.data.path)}"
+                error.add_note(command if has_checkpoint(self.path) else "run the command again with --overwrite")
+            raise
+
+    @contextlib.contextmanager
+    def _outcome_recorded(self) -> Iterator[None]:
         try:
             yield
         except RunInterrupted:
