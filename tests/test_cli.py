@@ -225,7 +225,9 @@ def test_a_shipped_config_comes_before_a_file_without_its_suffix(empty: Path, cl
     Path("sample.yaml").write_text("extends: sample\ntrain: {seed: 77}\n")
     shown = cli("config", "show", "sample")
     assert "seed: 77" not in shown.out
-    assert shown.err == "sample: the shipped config, not the file sample.yaml; to use that, give its whole name\n"
+    assert (
+        shown.err == "WARNING: sample: the shipped config, not the file sample.yaml; to use that, give its whole name\n"
+    )
     assert "seed: 77" in cli("config", "show", "sample.yaml").out
 
 
@@ -312,7 +314,7 @@ def test_a_sentence_that_is_a_file_is_measured_with_a_note(here: Project, cli: C
     for page in ([], ["--output", "page.html"]):
         found = cli("attention", "a b", *page)
         assert found.code == 0
-        assert found.err.startswith("a b: taken as a sentence, but is a file too; for that: --src 'a b'\n")
+        assert found.err.startswith("WARNING: a b: taken as a sentence, but is a file too; for that: --src 'a b'\n")
     assert cli("attention", "--src", "a b").err == ""
 
 
@@ -386,8 +388,9 @@ OPTIONS = {
     "translate": "sentence --model -m --input -i --output -o --beam-size --batch-size --n-best --num-hypotheses "
     "--precision --set --format --with-attention --attention --dictionary --split-sentences --no-split-sentences "
     "--prefix --resume --device --allow-class",
-    "evaluate": "--model -m --split --data -d --src --ref --json --hypotheses --references --against --test "
-    "--breakdown --attention --beam-size --batch-size --set --device --short-inputs --no-short-inputs --allow-class",
+    "evaluate": "--model -m --split --data -d --src --ref --repair-references --json --hypotheses --references "
+    "--against --test --breakdown --attention --beam-size --batch-size --set --device --short-inputs "
+    "--no-short-inputs --allow-class",
     "attention": "sentence --model -m --target --split --data -d --src --ref --forced --gold --links-of "
     "--all-heads --json --picture --output -o --against --sample --training --device --allow-class",
     "explain": "sentence --model -m --against --step --target --device --allow-class",
@@ -436,7 +439,9 @@ def test_help_shows_what_stands_for_a_value(cli: Cli) -> None:
         "--test bootstrap|randomization",
     ):
         assert words in found
-    assert re.search(r"References for --src, one per line\. Can be\s+repeated\.", found)
+    assert re.search(
+        r"References for --src, one per line, or\s+several\s+with\s+tabs\s+between\s+them\. Can be\s+repeated\.", found
+    )
     assert re.search(r"or train\.\s+\[default: test\]", found)
     assert "[1 to 1000]" in found
     assert "--set SECTION.KEY=VALUE" in cli("train", "--help").out

@@ -99,7 +99,7 @@ def _test(finished: Mapping[Path, Result]) -> dict[Path, float | None]:
         examples = [Example("", tuple(line.split("\t"))) for line in _lines(baseline / REFERENCES)]
         if others:
             config = read_config(baseline / CONFIG)
-            rules = ScoringRules.for_text(config.text, config.data.languages[1])
+            rules = ScoringRules.for_config(config)
             _, *compared = compare_systems(systems, examples, rules)["bleu"]
             p_values |= {folder: comparison.p_value for folder, comparison in zip(others, compared, strict=True)}
     return p_values

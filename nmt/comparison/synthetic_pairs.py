@@ -11,7 +11,7 @@ from nmt.config import Config, Overrides, differing_keys, dump_config, load_conf
 from nmt.corpus import Pair
 from nmt.corpus.data_report import format_markdown
 from nmt.corpus.dataset import MARKER as DATA
-from nmt.corpus.dataset import open_data, read_examples, read_marker
+from nmt.corpus.dataset import has_repaired_references, open_data, read_examples, read_marker
 from nmt.corpus.identity import identities
 from nmt.corpus.lines import read_file_lines
 from nmt.corpus.prepare import fit_to_data, write_data
@@ -71,7 +71,7 @@ class Steps:
     @property
     def rules(self) -> ScoringRules:
         """How translations are scored."""
-        return ScoringRules.for_text(self.config.text, self.config.data.languages[1])
+        return ScoringRules.for_config(self.config)
 
     def check(self) -> Config:
         """The config of the final model; what cannot work is said before anything is written.
@@ -277,7 +277,10 @@ class Steps:
             suffixes = {"json": "json", "hypotheses": "txt"}
             files = {kind: self.folder / f"{run.parent.name}.{suffix}" for kind, suffix in suffixes.items()}
             opened = self.open([run])
-            evaluation = evaluate_model(*opened, examples, what=self.split, name=name, files=files, against=before)
+            repaired = has_repaired_references(self.data)
+            evaluation = evaluate_model(
+                *opened, examples, what=self.split, name=name, repaired=repaired, files=files, against=before
+            )
             before = {name: evaluation.hypotheses}
             accuracy[name] = accuracy_by_frequency(examples, evaluation.hypotheses, frequency, self.rules)
             pairs, outcome = read_marker(run.parent / "data").pairs["train"], RunOutcome.read(run)

@@ -10,6 +10,7 @@ from typing import Any
 
 from nmt.comparison.plan import Trial
 from nmt.config import Config, differing_keys, dump_config, load_config, read_config
+from nmt.corpus.dataset import has_repaired_references
 from nmt.corpus.splitting import Example
 from nmt.drawing.charts import read_metrics
 from nmt.evaluation.attention_statistics import LengthAttention, mean_sharpness
@@ -154,8 +155,11 @@ def _run(folder: Path) -> dict[str, Any]:
     models, translator = open_translator([folder / RUN], config.train.device, {}, allowed)
     examples = read_split(data, trial["split"])
     files = {"hypotheses": folder / HYPOTHESES, "references": folder / REFERENCES}
-    evaluation = evaluate_model(models, translator, examples, what=trial["split"], files=files, attention=True)
-    rules = ScoringRules.for_text(models[0].config.text, models[0].config.data.languages[1])
+    repaired = has_repaired_references(data)
+    evaluation = evaluate_model(
+        models, translator, examples, what=trial["split"], repaired=repaired, files=files, attention=True
+    )
+    rules = ScoringRules.for_config(models[0].config)
     return {
         "format_version": FORMAT_VERSION,
         **{key: trial[key] for key in ("name", "seed", "settings", "budget_minutes", "split")},

@@ -314,6 +314,8 @@ class DataSection(Section):
     """Maximum share of malformed lines to skip: too few columns, not UTF-8, over 1 MB."""
     drop_overlap: Flag = False
     """Ready-made splits: drop training pairs that share a sentence with valid or test."""
+    repair_references: Flag = False
+    """Ready-made valid and test: repair references as training text is; signatures of their scores say so."""
     directory: str | None = None
     """Where prepared data goes; null means data/prepared/NAME."""
     workers: Processes | None = key(None, unit="processes")

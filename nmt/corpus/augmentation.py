@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
-from nmt.corpus.cleaning import NUMBER, find_numbers
+from nmt.corpus.cleaning import NUMBER, find_numbers, make_text_normalizer
 from nmt.corpus.identity import draw
 from nmt.corpus.lexicon import find_lexicon
 from nmt.corpus.lines import Rows, decode_lines
@@ -190,7 +190,8 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
         store.append(Block.encode(words, data.split.seed))
         forms.append(np.full(len(words), len(shares), dtype=np.uint8))
         shares["words"] = of_words
-    rows = without_overlap(store, np.arange(before, len(store)), splits.evaluation["valid"] + splits.evaluation["test"])
+    unseen = splits.evaluation["valid"] + splits.evaluation["test"]
+    rows = without_overlap(store, np.arange(before, len(store)), unseen, make_text_normalizer(data.cleaning))
     counts = np.bincount(np.concatenate(forms)[rows - before], minlength=len(shares))
     return rows, dict(zip(shares, counts.tolist(), strict=True))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -19,6 +19,7 @@ from nmt.corpus.sources import Chunk, LineReport, Source, parse_chunk
 from nmt.corpus.store import Block, PairStore
 from nmt.system.errors import DataError
 from nmt.system.progress import progress_bar
+from nmt.text.languages import is_language
 from nmt.text.normalization import Normalizer
 
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -89,7 +90,7 @@ class Cleaner:
     """
 
     def __init__(self, options: CleaningSection, languages: tuple[str, str] = ("", "")) -> None:
-        scripts = [options.scripts.get(language, "") for language in languages]
+        scripts = [find_script(options.scripts, language) for language in languages]
         self.normalizer = make_text_normalizer(options)
         shortest, longest, letters = options.min_length, options.max_length, options.min_letters
         characters, ratio = options.max_characters or math.inf, options.max_ratio or math.inf
@@ -205,6 +206,13 @@ def letter_share(text: str) -> float:
 def find_numbers(text: str) -> list[str]:
     """The digits of each number of a text, in ascending order; 2:30, 2.30 and 2,30 are the same."""
     return sorted(re.sub(r"\D", "", number) for number in NUMBER.findall(text))
+
+
+def find_script(scripts: Mapping[str, str], language: str) -> str:
+    """The script that a language is to be written in, by its code or another code of the same language."""
+    if language in scripts:
+        return scripts[language]
+    return next((script for code, script in scripts.items() if is_language(language, code)), "")
 
 
 def is_written_in(script: str, text: str) -> bool:

@@ -71,7 +71,13 @@ def summarise(report: DataReport) -> Iterator[str]:
         yield f"{report.too_many_tokens:,} training pairs dropped: longer than text.max_length tokens"
 
 
-def warn_of_unknown(report: DataReport) -> list[str]:
+def find_warnings(report: DataReport) -> list[str]:
+    """What makes scores of a model meaningless, or the text other than intended: one line each."""
+    shared = _describe_valid_in_test(report)
+    return [*report.warnings, *([f"overlap: {shared}"] if shared else []), *_find_unknown(report)]
+
+
+def _find_unknown(report: DataReport) -> list[str]:
     """A warning for each side with too many unknown tokens in training, or unknown subwords in validation."""
     advice = "the vocabulary is that of other text; set parent.pieces=own" if report.reused else LARGER
     limits = {"train": ("training", MANY_UNKNOWN, advice)}
@@ -80,7 +86,7 @@ def warn_of_unknown(report: DataReport) -> list[str]:
         advice = f"training text lacks these pieces; use fewer: --set {PIECES}={fewer}"
         limits["valid"] = ("validation", MANY_UNKNOWN_PIECES, advice)
     return [
-        f"WARNING: {share:.1%} of the {side} tokens in {where} are unknown: {remedy}"
+        f"{share:.1%} of the {side} tokens in {where} are unknown: {remedy}"
         for name, (where, limit, remedy) in limits.items()
         for side, share in zip(SIDES.values(), report.unknown_share[name], strict=True)
         if share > limit
@@ -120,7 +126,9 @@ def write_report(directory: Path, report: DataReport) -> None:
 
 def data_sections(report: DataReport) -> list[ReportSection]:
     """The sections of a report, in reading order."""
+    warnings = (f"WARNING: {make_visible(warning)}" for warning in find_warnings(report))
     sections = {
+        "Warnings": warnings,
         "Corpus": _describe_corpus(report),
         "Cleaning": _describe_cleaning(report),
         "Splits": _describe_splits(report),
@@ -130,7 +138,8 @@ def data_sections(report: DataReport) -> list[ReportSection]:
         "Most frequent training sentences": _describe_frequent(report),
     }
     pictures = {"Sentence lengths": PICTURE}
-    return [ReportSection(title, list(blocks), pictures.get(title, "")) for title, blocks in sections.items()]
+    written = {title: list(blocks) for title, blocks in sections.items()}
+    return [ReportSection(title, blocks, pictures.get(title, "")) for title, blocks in written.items() if blocks]
 
 
 def _describe_corpus(report: DataReport) -> Blocks:
@@ -217,9 +226,11 @@ def _describe_overlap(report: DataReport) -> Blocks:
         shares = (f"{part:,} ({part / overlap.examples:.1%})" for part in (overlap.sources, overlap.targets))
         rows.append((name, f"{overlap.examples:,}", *shares))
     yield Table(("split", "sources", "source is in training", "a reference is in training"), rows, "lrrr")
-    yield "Sentences count as the same if their letters and digits agree, ignoring case."
+    yield "Sentences count as the same if their letters, with their marks, and digits agree, ignoring case."
     if _could_drop(report):
         yield f"{DROP}."
+    if shared := _describe_valid_in_test(report):
+        yield f"{shared[0].upper()}{shared[1:]}."
     yield from (f"{line[0].upper()}{line[1:]}." for line in _compare_splits(report))
 
 
@@ -227,6 +238,17 @@ def _could_drop(report: DataReport) -> bool:
     """Whether there are training pairs that `data.drop_overlap` would drop."""
     found = any(overlap.sources or overlap.targets for overlap in report.overlap.values())
     return found and report.ready_made_splits and report.dropped_overlap is None
+
+
+def _describe_valid_in_test(report: DataReport) -> str:
+    """What ready-made validation and test splits share; empty if that is nothing."""
+    shared = report.valid_in_test
+    if shared is None or not (shared.sources or shared.targets):
+        return ""
+    return (
+        f"of {shared.examples:,} valid sources {shared.sources:,} are in test, and {shared.targets:,} have a reference "
+        "there, so the best model is chosen on sentences that it is tested with: give other sentences for valid"
+    )
 
 
 def _compare_splits(report: DataReport) -> Iterator[str]:
@@ -244,7 +266,6 @@ def _describe_vocabulary(report: DataReport) -> Blocks:
     sizes = report.vocabulary, report.distinct_tokens
     rows = [(name, *(f"{size[side]:,}" for size in sizes)) for side, name in SIDES.items()]
     yield Table(("side", "vocabulary", "distinct tokens in training"), rows, "lrr")
-    yield from warn_of_unknown(report)
     coverage = [report.coverage[side] for side in SIDES]
     if shown := sorted({size for shares in coverage for size in shares if size < max(shares)}):
         yield Table(

@@ -64,6 +64,7 @@ class SplitReport:
         references: For each split, number of sources with one reference, with two, and so on.
         frequent: For each side (`src`, `tgt`), the most frequent training sentences with their counts.
         overlap: What each evaluation split shares with training.
+        valid_in_test: What the validation split shares with the test split; None unless both are ready-made.
         dropped_overlap: Training pairs dropped because evaluation splits share them; None without `data.drop_overlap`.
         naive_overlap: What a plain random split would have leaked; None without a test split, or if it is ready-made.
     """
@@ -76,6 +77,7 @@ class SplitReport:
     references: dict[str, list[int]]
     frequent: dict[str, list[tuple[str, int]]]
     overlap: dict[str, Overlap]
+    valid_in_test: Overlap | None = None
     dropped_overlap: int | None = None
     naive_overlap: Overlap | None = None
 
@@ -95,6 +97,7 @@ class EncodingReport:
         lengths: For each split, two lists: number of sentences with no token, with one token, and so on.
         tokens: For each split, two numbers of tokens.
         unknown_share: For each split, two shares of unknown tokens.
+        warnings: What makes scores of a model meaningless, or the text other than intended, and what to do.
     """
 
     reused: bool = False
@@ -107,6 +110,7 @@ class EncodingReport:
     lengths: dict[str, list[list[int]]]
     tokens: dict[str, list[int]]
     unknown_share: dict[str, list[float]]
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

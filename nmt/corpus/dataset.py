@@ -66,6 +66,11 @@ class Sequences:
         return cls(ids, offsets)
 
 
+def has_repaired_references(directory: Path) -> bool:
+    """True if the references of a data directory's ready-made splits were repaired as its training text was."""
+    return read_config(directory / CONFIG).data.repair_references
+
+
 def write_sequences(directory: Path, name: str, lengths: NDArray[np.int64], pieces: Iterable[Ids]) -> None:
     """Write what `Sequences.load` reads, piece by piece, so that the ids need not fit into memory.
 

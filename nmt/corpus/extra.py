@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from nmt.config import DataSection
-from nmt.corpus.cleaning import clean_corpus, drop_repeated
+from nmt.corpus.cleaning import clean_corpus, drop_repeated, make_text_normalizer
 from nmt.corpus.data_schema import ExtraReport
 from nmt.corpus.lines import Rows
 from nmt.corpus.sources import Source
@@ -43,7 +43,7 @@ def add_corpora(
             clean = drop_repeated(data.cleaning, store, cleaned, before)
         except DataError as error:
             raise DataError(f"data.extra.{name}: {error}") from None
-        unseen = without_overlap(store, clean, examples)
+        unseen = without_overlap(store, clean, examples, make_text_normalizer(data.cleaning))
         whole, part = divmod(corpus.weight, 1)
         # The last bytes come first, as the first ones have drawn the training split.
         times = int(whole) + (store.fingerprints("pair_draw")[unseen].byteswap() < part * 2.0**64)

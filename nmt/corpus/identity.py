@@ -6,6 +6,7 @@ They would then count as the same sentence, which can cost a pair but never leak
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -24,6 +25,9 @@ Fingerprints = NDArray[np.void]
 
 
 _APOSTROPHES = re.compile("['\u2019\u02bc]")
+_VARIATION = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_DOTTED_I = "i\u0307"
+"""A Turkish capital I with a dot, after `casefold`."""
 _CONTRACTIONS = [
     (verb, re.compile(rf"\b{before}{verb}\b"), short)
     for before, verbs, short in (
@@ -47,21 +51,33 @@ _CONTRACTIONS = [
 
 
 def identity(text: str) -> str:
-    """What sentences are compared by: letters and digits, ignoring case; if there are none, the text itself.
+    """What sentences are compared by: letters, their marks and digits, ignoring case; without any, the text itself.
 
-    The usual contractions of English pronouns and auxiliaries are the same as their full forms: "I'm" is "I am", and
-    "he's" both "he is" and "he has". Other languages have no such words.
+    Marks are the vowel signs of Hindi, Thai and other languages, and accents that have no letter of their own.
+    The usual contractions of English pronouns and auxiliaries are the same as their full forms: "I'm" is "I am",
+    and "he's" both "he is" and "he has". Other languages have no such words.
     """
     words = _APOSTROPHES.sub("", text.casefold())
     for verb, full, short in _CONTRACTIONS:
         if verb in words:  # most texts have none, and a search takes longer
             words = full.sub(short, words)
-    return _letters(words) if any(map(str.isalnum, words)) else text
+    if not any(map(str.isalnum, words)):
+        return text
+    if words.isascii():
+        return "".join(filter(str.isalnum, words))
+    words = words.replace(_DOTTED_I, "i")
+    return "".join(character for character in words if character.isalnum() or _is_mark(character))
 
 
-def _letters(text: str) -> str:
-    """Letters and digits, ignoring case; if there are none, the text itself."""
-    return "".join(filter(str.isalnum, text.casefold())) or text
+def _is_mark(character: str) -> bool:
+    """True if a character belongs to the letter before it, other than by the choice of a picture's variant."""
+    return unicodedata.category(character)[0] == "M" and not _VARIATION.match(character)
+
+
+def _older_identities(text: str) -> tuple[str, str]:
+    """What models of older versions compared a sentence by: letters and digits, with and without contractions."""
+    letters, contracted = ("".join(filter(str.isalnum, form.casefold())) for form in (text, identity(text)))
+    return letters or text, contracted or text
 
 
 def fingerprint(text: str) -> bytes:
@@ -113,8 +129,9 @@ def count_seen(texts: Sequence[str], seen: NDArray[np.uint64]) -> int:
         texts: Sentences, repaired in the same way as training text.
         seen: Fingerprints in ascending order.
     """
-    # Models of older versions know the identities that contractions had of their own.
-    known = among_sorted(identities(texts), seen) | among_sorted(_fingerprints(map(_letters, texts)), seen)
+    known = among_sorted(identities(texts), seen)
+    for older in zip(*map(_older_identities, texts), strict=True):
+        known |= among_sorted(_fingerprints(older), seen)
     return int(np.count_nonzero(known))
 
 

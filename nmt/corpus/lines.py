@@ -37,6 +37,8 @@ _WIDE = (
     ("UTF-16", (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 1 / 4),
 )
 """Encodings with zero bytes: their byte order marks, and a share of zeros that is exceeded in most lines."""
+NOT_DATA = ("license", "licence", "copying", "copyright", "notice", "readme", "changelog")
+"""Names, without suffix and in lower case, of files in an archive that are about its data."""
 _CONTROL = re.compile("[\0-\b\x0e-\x1f]")
 _BREAKS = str.maketrans("\t\n", "  ", "\r")
 BLOCK = 1 << 20  # bytes
@@ -120,6 +122,12 @@ def read_rows(path: Path, first_lines: int | None) -> Iterator[bytes]:
             yield "\t".join(cell.translate(_BREAKS) for cell in row).encode(errors="surrogateescape") + b"\n"
     except csv.Error as error:
         raise DataError(f"{path}:{number + 1}: not CSV ({error}); quote cells as RFC 4180 has it") from None
+
+
+def _is_data(name: str) -> bool:
+    """True unless a file of an archive is hidden, about the data (_about.txt, LICENSE) or the archiver's."""
+    path = PurePosixPath(name)
+    return not any(part.startswith(("_", ".")) for part in path.parts) and path.stem.lower() not in NOT_DATA
 
 
 class Lines:
@@ -223,12 +231,8 @@ def open_unpacked(path: Path) -> Iterator[io.BufferedReader]:
 
 
 def _open_member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
-    """Open the only data file of an archive; names that start with `_` (_about.txt) are not data."""
-    names = [
-        info.filename
-        for info in archive.infolist()
-        if not info.is_dir() and not any(part.startswith("_") for part in PurePosixPath(info.filename).parts)
-    ]
+    """Open the only data file of an archive."""
+    names = [info.filename for info in archive.infolist() if not info.is_dir() and _is_data(info.filename)]
     if len(names) != 1:
         files = f"{len(names):,} data files ({list_names(names)})" if names else "no data file"
         raise DataError(f"{path}: {files} in the archive, exactly one is needed; unpack it and give the text file")

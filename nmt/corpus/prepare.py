@@ -6,7 +6,7 @@ import logging
 import re
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,10 +17,13 @@ from nmt.system.files import AnyPath, as_names, shipped, write_text
 
 if TYPE_CHECKING:
     from nmt.config import Config, DataSection, Overrides
+    from nmt.corpus.cleaning import CleaningReport
     from nmt.corpus.data_schema import DataReport
     from nmt.corpus.lines import Rows
     from nmt.corpus.sources import Source
+    from nmt.corpus.splitting import Example
     from nmt.corpus.store import PairStore
+    from nmt.text.normalization import Normalizer
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +105,7 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
         DataError: The corpus or the output folder cannot be used.
         ConfigError: No source is configured, or no tokenizer fits the language.
     """
-    from nmt.corpus.data_report import summarise, warn_of_unknown
+    from nmt.corpus.data_report import find_warnings, summarise
     from nmt.system.outputs import DATA, check_directory
     from nmt.system.replacement import check_not_in_use, locked
 
@@ -124,7 +127,7 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
         log.info(line)
     if config.data.licence is None:
         log.info('licence of the data: not stated; state it with --set "data.licence=LICENCE; ORIGIN"')
-    for line in warn_of_unknown(report):
+    for line in find_warnings(report):
         log.warning(line)
     return report
 
@@ -151,10 +154,13 @@ def _write_directory(config: Config, output: Path) -> DataReport:
         # Sources -> cleaning -> identity: pairs are decoded once, repaired or dropped, fingerprinted and stored.
         lines, cleaned = cleaning.clean_corpus(config.data, corpus, store)
         rows = cleaning.drop_repeated(config.data.cleaning, store, cleaned)
-        _warn_if_swapped(config, store, rows[:: 1 + len(rows) // 1000])
+        warnings = [*_find_swapped(config, store, rows[:: 1 + len(rows) // 1000])]
         config = resolve_auto(config, choose_split(len(rows)))
         # Splitting: from here on, a pair is a row of the store. Copies of training pairs come after all others.
         splits = splitting.split_corpus(config.data, evaluation_sources, store, rows, cleaned)
+        normalizer = cleaning.make_text_normalizer(config.data.cleaning)
+        for name, examples in splits.evaluation.items():
+            warnings += _find_unwritable(name, examples, normalizer, cleaned)
         copies, augmented = augmentation.add_copies(config.data, store, splits)
         copies = np.concatenate([copies, np.repeat(np.concatenate([splits.train, copies]), config.data.weight - 1)])
         splits, repetitions, extra_pairs = extra.add_corpora(config.data, others, store, splits)
@@ -165,7 +171,7 @@ def _write_directory(config: Config, output: Path) -> DataReport:
         for name, examples in splits.evaluation.items():
             if examples:
                 dataset.write_examples(directory / f"{name}.jsonl", examples)
-        split = splitting.report_splits(store, rows, splits)
+        split = splitting.report_splits(store, rows, splits, normalizer)
         del store, rows, splits, copies  # the report's picture needs the memory of the mapped texts
         shutil.rmtree(directory / "work")
         report = DataReport(
@@ -176,7 +182,7 @@ def _write_directory(config: Config, output: Path) -> DataReport:
             **vars(split),
             augmented=augmented or None,
             extra=extra_pairs or None,
-            **vars(encoded),
+            **{**vars(encoded), "warnings": [*warnings, *encoded.warnings]},
         )
         write_text(directory / dataset.CONFIG, dump_config(config))
         data_report.write_report(directory, report)
@@ -186,20 +192,34 @@ def _write_directory(config: Config, output: Path) -> DataReport:
     return report
 
 
-def _warn_if_swapped(config: Config, store: PairStore, rows: Rows) -> None:
-    """Warn if the source has far more frequent words of the target's language than of its own, and the target too."""
-    from nmt.text.languages import FREQUENT, language_name
+def _find_unwritable(
+    name: str, examples: Sequence[Example], normalizer: Normalizer, cleaned: CleaningReport
+) -> Iterator[str]:
+    """A warning of references that no model of this data can write, with the two ways out."""
+    from nmt.corpus.references import REPAIR, find_unwritable
+
+    if found := find_unwritable(examples, normalizer):
+        pairs = cleaned.changed[found.step].pairs if found.step in cleaned.changed else 0
+        keep = f"set {found.setting} to keep it in training text, which has it in {pairs:,} of {cleaned.read:,} pairs"
+        repair = f"set {REPAIR}=true to score repaired references, which signatures then name"
+        ways = [keep, repair] if 2 * pairs > cleaned.read else [repair, keep]
+        yield f"{name}: {found}: {', or '.join(ways)}"
+
+
+def _find_swapped(config: Config, store: PairStore, rows: Rows) -> Iterator[str]:
+    """A warning if each side has far more frequent words of the other side's language than of its own."""
+    from nmt.text.languages import FREQUENT, base_language, language_name
 
     def count(side: str, language: str) -> int:
         words = " ".join(store.lines(side).texts(rows)).casefold().split()
-        return sum(map(words.count, FREQUENT.get(language, ())))
+        return sum(map(words.count, FREQUENT.get(base_language(language), ())))
 
     src, tgt = config.data.languages
     sides = (("src", src, tgt), ("tgt", tgt, src))
     if all(count(side, other) > 20 + 3 * count(side, own) for side, own, other in sides):
         looks = f"the source looks like {language_name(tgt)}, and the target like {language_name(src)}"
         columns = [*config.data.columns[::-1]]
-        log.warning(f"WARNING: {looks}: set data.columns={columns} for a table, or swap the two languages")
+        yield f"{looks}: set data.columns={columns} for a table, or swap the two languages"
 
 
 def _fit(config: Config, pairs: int, values: Mapping[str, Any]) -> Config:

@@ -16,7 +16,7 @@ from nmt.corpus.lines import CSV, TOO_LONG, UNPACK, encode_pairs, in_blocks, rea
 from nmt.corpus.tmx import read_units
 from nmt.system.errors import DataError, list_names, shorten
 from nmt.system.limits import OVERLONG
-from nmt.text.languages import language_name
+from nmt.text.languages import base_language, is_language, language_name
 
 log = logging.getLogger(__name__)
 
@@ -180,7 +180,7 @@ class TabSeparated(Source):
         sides = (self.data.src_language, "source", "src"), (self.data.tgt_language, "target", "tgt")
         below, named = set().union(*map(_titles, following)), []
         for code, *words in sides:
-            names = {name.casefold() for name in (code, *words, language_name(code))} - below
+            names = {name.casefold() for name in (code, base_language(code), *words, language_name(code))} - below
             named.append([n for n, cell in enumerate(line, 1) if names & _titles(cell)])
         if all(named) and not all(map(list.__contains__, named, self.data.columns)):
             columns = [numbers[0] for numbers in named]
@@ -317,7 +317,7 @@ class TranslationMemory(Source):
 
     Attributes:
         path: The file, plain or compressed.
-        languages: Codes of source and target; `en` is also `en-GB`.
+        languages: Codes of source and target; `en` is also `en-GB` and `eng`.
         first_units: Units to read; None reads all.
     """
 
@@ -351,7 +351,7 @@ class TranslationMemory(Source):
 
 def _in_language(unit: Mapping[str, str], code: str) -> str:
     """The text of a unit in a language, of whatever region; empty if there is none."""
-    return next((text for name, text in unit.items() if code.casefold() in (name, re.split("[-_]", name)[0])), "")
+    return unit.get(code.casefold()) or next((text for name, text in unit.items() if is_language(name, code)), "")
 
 
 def open_corpus(paths: Sequence[Path], data: DataSection = DataSection()) -> dict[str, Source]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nmt.config import DataSection, SplitSection
 from nmt.corpus import Pair
-from nmt.corpus.cleaning import CleaningReport
+from nmt.corpus.cleaning import CleaningReport, make_text_normalizer
 from nmt.corpus.data_schema import Overlap, SplitReport
 from nmt.corpus.identity import among_sorted, draw, identities
 from nmt.corpus.lines import Rows
@@ -76,12 +76,13 @@ def split_corpus(
         DataError: There are too few pairs, or ready-made splits that cannot be used.
     """
     try:
-        public = {name: _read(name, file) for name, file in evaluation_sources.items()}
+        public = {name: _read(name, file, data) for name, file in evaluation_sources.items()}
         if not public:
             return split_pairs(store, rows, data.split)
         ready_made, train, dropped = "valid" in public, rows, None
         if data.drop_overlap or not ready_made:
-            train = without_overlap(store, rows, [example for examples in public.values() for example in examples])
+            given = [example for examples in public.values() for example in examples]
+            train = without_overlap(store, rows, given, make_text_normalizer(data.cleaning))
             dropped = len(rows) - len(train)
             if not len(train):
                 raise DataError("corpus: every training pair shares a sentence with valid or test; use other splits")
@@ -98,10 +99,12 @@ def split_corpus(
         raise DataError(f"{error}; {loss}" if loss else str(error)) from None
 
 
-def _read(name: str, source: Source) -> list[Example]:
-    """The examples of a ready-made split, as they are but for their Unicode and spaces."""
-    plain = Normalizer(control_characters=False, html_entities=False)
-    pairs = [Pair(plain(pair.src), plain(pair.tgt)) for pair in read_pairs(source)]
+def _read(name: str, source: Source, data: DataSection) -> list[Example]:
+    """The examples of a ready-made split, as they are but for their Unicode form and spaces."""
+    normalizer = make_text_normalizer(data.cleaning)
+    plain = normalizer.without_repairs
+    change = normalizer if data.repair_references else plain
+    pairs = [Pair(plain(pair.src), change(pair.tgt)) for pair in read_pairs(source)]
     for side, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=False):
         if not any(texts):
             raise DataError(f"{name}: all {len(pairs):,} {side} lines are empty; give text")
@@ -172,27 +175,46 @@ def group_references(pairs: Iterable[Pair]) -> list[Example]:
     return [Example(src, tuple(sorted(texts))) for src, texts in references.items()]
 
 
-def measure_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) -> Overlap:
-    """Count the examples seen in training, comparing sentences by letters and digits alone."""
-    sources, references, owners = _identities(examples)
+def measure_overlap(store: PairStore, train: Rows, examples: Sequence[Example], normalizer: Normalizer) -> Overlap:
+    """Count the examples seen in training, comparing sentences by letters, their marks and digits.
+
+    Args:
+        store: Clean pairs.
+        train: Which of them are training pairs.
+        examples: Validation or test examples.
+        normalizer: Normalizer of the training text, as a model reads the examples through it.
+    """
+    sources, references, owners = _identities(examples, normalizer)
     seen = _few_among_many(references, store.fingerprints("tgt_identity")[train])
     leaked = _few_among_many(sources, store.fingerprints("src_identity")[train])
     return Overlap(int(leaked.sum()), len(np.unique(owners[seen])), len(examples))
 
 
-def without_overlap(store: PairStore, train: Rows, examples: Sequence[Example]) -> Rows:
-    """The training pairs that share no sentence, on either side, with the examples."""
-    sources, references, _ = _identities(examples)
+def measure_overlap_of_splits(
+    examples: Sequence[Example], others: Sequence[Example], normalizer: Normalizer
+) -> Overlap:
+    """Count the examples of a split that another split has, as `measure_overlap` does."""
+    sources, references, owners = _identities(examples, normalizer)
+    other_sources, other_references, _ = _identities(others, normalizer)
+    shared = np.isin(sources, other_sources)
+    return Overlap(int(shared.sum()), len(np.unique(owners[np.isin(references, other_references)])), len(examples))
+
+
+def without_overlap(store: PairStore, train: Rows, examples: Sequence[Example], normalizer: Normalizer) -> Rows:
+    """The training pairs that share no sentence, on either side, with the examples as a model reads them."""
+    sources, references, _ = _identities(examples, normalizer)
     seen = among_sorted(store.fingerprints("src_identity")[train], np.sort(sources))
     seen |= among_sorted(store.fingerprints("tgt_identity")[train], np.sort(references))
     return train[~seen]
 
 
-def _identities(examples: Sequence[Example]) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
+def _identities(
+    examples: Sequence[Example], normalizer: Normalizer
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
     """Identities of all sources and of all references, and for each reference the index of its example."""
     owners = np.repeat(np.arange(len(examples)), [len(example.references) for example in examples])
-    references = [reference for example in examples for reference in example.references]
-    return identities([example.src for example in examples]), identities(references), owners
+    references = [normalizer(reference) for example in examples for reference in example.references]
+    return identities([normalizer(example.src) for example in examples]), identities(references), owners
 
 
 def _few_among_many(few: NDArray[np.uint64], many: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -219,13 +241,14 @@ def naive_overlap(store: PairStore, rows: Rows, test_size: int) -> Overlap:
     return Overlap(sources, targets, examples=int(test.sum()))
 
 
-def report_splits(store: PairStore, rows: Rows, splits: Splits) -> SplitReport:
+def report_splits(store: PairStore, rows: Rows, splits: Splits, normalizer: Normalizer) -> SplitReport:
     """Count and compare the splits.
 
     Args:
         store: Clean pairs.
         rows: Those that were split.
         splits: The splits.
+        normalizer: Normalizer of the training text.
     """
     evaluation, components = splits.evaluation, splits.components
     counts = {"train": np.unique(store.fingerprints("src_text")[splits.train], return_counts=True)[1]}
@@ -244,7 +267,12 @@ def report_splits(store: PairStore, rows: Rows, splits: Splits) -> SplitReport:
         largest_component=splits.largest_component,
         references=references,
         frequent=frequent,
-        overlap={name: measure_overlap(store, splits.train, some) for name, some in evaluation.items() if some},
+        overlap={
+            name: measure_overlap(store, splits.train, some, normalizer) for name, some in evaluation.items() if some
+        },
+        valid_in_test=None
+        if components or not (evaluation["valid"] and evaluation["test"])
+        else measure_overlap_of_splits(evaluation["valid"], evaluation["test"], normalizer),
         dropped_overlap=splits.dropped_overlap,
         naive_overlap=naive_overlap(store, rows, counts["test"].sum()) if components and evaluation["test"] else None,
     )

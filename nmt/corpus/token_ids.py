@@ -19,6 +19,7 @@ from nmt.corpus.dataset import CONFIG, EncodedPairs, Ids, encode_examples, write
 from nmt.corpus.identity import save_seen
 from nmt.corpus.lines import Lines, Rows, decode_lines
 from nmt.corpus.processes import map_chunks
+from nmt.corpus.references import find_altered
 from nmt.corpus.splitting import Splits
 from nmt.corpus.store import PairStore, in_chunks
 from nmt.system.errors import DataError
@@ -74,6 +75,11 @@ def encode_splits(
     save_seen(text / SEEN, store.fingerprints("src_identity")[rows][fits])
     for name, side, vocabulary in zip(SIDES, sides, vocabularies, strict=True):
         write_sequences(output, f"train.{name}", side.lengths[fits], side.encode(vocabulary, fits))
+    warnings = []
+    for split, examples in splits.evaluation.items():
+        if altered := find_altered(examples, processor):
+            advice = ": set text.tokenizer=subword, which keeps every text" if config.text.tokenizer == "spacy" else ""
+            warnings.append(f"{split}: {altered}{advice}")
     encoded = {split: encode_examples(processor, examples) for split, examples in splits.evaluation.items()}
     encoded["valid"].save(output, "valid")  # the test split is only counted: it is scored as text
     encoded = {"train": EncodedPairs.load(output, "train"), **encoded}
@@ -94,6 +100,7 @@ def encode_splits(
         lengths={split: [np.bincount(side.lengths).tolist() for side in pairs] for split, pairs in both.items()},
         tokens={split: [len(side.ids) for side in pairs] for split, pairs in both.items()},
         unknown_share={split: [round(share, 6) for share in shares] for split, shares in unknown.items()},
+        warnings=warnings,
     )
 
 

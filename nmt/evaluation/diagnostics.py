@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nmt.corpus.splitting import Example
-from nmt.evaluation.metrics import ScoringRules, length_ratio
+from nmt.evaluation.metrics import ScoringRules, length_ratio, words_of
 from nmt.system.errors import shorten
 from nmt.text.repeats import find_repeats
 
@@ -14,6 +14,8 @@ LONGEST_REPEAT = 4
 """Words of the longest repeated sequence that is looked for."""
 MANY, MOST = 0.95, 0.5
 """Shares of the lines above which references look lower-cased or tokenised, or translations alike."""
+FEW_WORDS = 2
+"""Words of a reference that is hardly split."""
 FEW = 10
 """Fewer lines than this give no warning."""
 
@@ -107,6 +109,7 @@ def find_faults(examples: Sequence[Example], hypotheses: Sequence[str], rules: S
             f"{count:,} of {len(hypotheses):,} translations are the same ({shorten(text)!r}): the model ignores what "
             "it reads; train it longer, or with a lower learning rate"
         )
+    yield from find_faults_of_references(examples, rules)
     references = [reference for example in examples for reference in example.references]
     if rules.tokenize != "none" and _share(references, _looks_tokenized) > MOST > _share(hypotheses, _looks_tokenized):
         yield (
@@ -115,6 +118,19 @@ def find_faults(examples: Sequence[Example], hypotheses: Sequence[str], rules: S
         )
     if not rules.lowercase and _share(references, _is_lower) > MANY and _share(hypotheses, _is_lower) < MOST:
         yield "the references have no capitals, and the translations do: give cased references"
+
+
+def find_faults_of_references(examples: Sequence[Example], rules: ScoringRules) -> Iterator[str]:
+    """Describe references that BLEU's tokenizer does not split into words, as those of languages without spaces."""
+    references = [reference for example in examples for reference in example.references]
+    if rules.tokenize != "13a" or len(references) < FEW:
+        return
+    short = sum(len(words) <= FEW_WORDS for words in words_of(references, rules))
+    if short > MOST * len(references):
+        yield (
+            f"BLEU's tokenizer 13a leaves {short:,} of {len(references):,} references as one or two words: if the "
+            "target is written without spaces, set data.tgt_language to its code, such as zh, ja or th"
+        )
 
 
 def _share(lines: Sequence[str], has: Callable[[str], object]) -> float:

@@ -25,6 +25,7 @@ def evaluate(
     data: options.ModelData = None,
     src: options.File | None = None,
     ref: options.Files = (),
+    repair_references: options.Flag = False,
     json_path: Annotated[AnyPath | None, Option("--json", "FILE")] = None,
     hypotheses_path: Annotated[AnyPath | None, Option("--hypotheses", "FILE")] = None,
     references_path: Annotated[AnyPath | None, Option("--references", "FILE")] = None,
@@ -50,7 +51,8 @@ def evaluate(
         split: Split to score: test, valid or train; None is test.
         data: Data directory; None is the one that the model was trained on.
         src: Source sentences to score instead of a split, one per line.
-        ref: References for `src`, one per line.
+        ref: References for `src`, one per line, or several with tabs between them.
+        repair_references: Repair references as training text is; signatures of their scores say so.
         json_path: Also write the scores to this file.
         hypotheses_path: Write the translations to this file.
         references_path: Write the references to this file, with tabs between those of a line.
@@ -80,10 +82,11 @@ def evaluate(
         raise ConfigError(f"--test {test}: must be {' or '.join(PAIRED_TESTS)}")
     outputs = {"--json": json_path, "--hypotheses": hypotheses_path, "--references": references_path}
     check_files(outputs, [*as_paths(against), src, *as_paths(ref)])
-    text = InputText.read(split=split, data=data, src=src, ref=ref, scored=True)
+    text = InputText.read(split=split, data=data, src=src, ref=ref, scored=True, repair=repair_references)
     search = {"beam_size": beam_size, "batch_size": batch_size}
     models, translator = open_translator(as_paths(model), device, search, allowed_classes, overrides=overrides)
     examples, _ = text.of(models)
+    repaired = text.is_repaired(models)
     systems: dict[str, tuple[list[SavedModel], Translator] | list[str]] = {}
     for path in map(find_run, as_paths(against)):
         check_comparable(examples)
@@ -100,6 +103,7 @@ def evaluate(
         translator,
         examples,
         what=text.name,
+        repaired=repaired,
         files={option.removeprefix("--"): as_path(path) for option, path in outputs.items()},
         against=systems,
         test=test,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.config import read_config
-from nmt.corpus.dataset import CONFIG, read_examples, read_marker
+from nmt.corpus.dataset import CONFIG, has_repaired_references, read_examples, read_marker
+from nmt.corpus.references import find_unwritable, read_references
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, read_alignments
 from nmt.evaluation.training_text import evenly_spaced, is_other_data, read_training_pairs
@@ -16,7 +17,7 @@ from nmt.models.run_records import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
-from nmt.text.processor import TEXT, load_processor
+from nmt.text.processor import TEXT, load_normalizer, load_processor
 from nmt.translation.input import read_text
 from nmt.translation.translate import warn_of_file
 
@@ -33,14 +34,34 @@ def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
         DataError: A file cannot be read, is not UTF-8, has an overlong line or only empty lines, or they differ in
             length.
     """
-    columns = [read_text(path) for path in (src, *references)]
+    sources = read_text(src)
+    columns = [sources, *map(read_text, references)]
     for path, column in zip((src, *references), columns, strict=True):
         if len(column) != len(columns[0]):
             raise DataError(f"{path}: has {len(column)} lines, {src} has {len(columns[0])}; they must match")
         if not any(line.strip() for line in column):
             what = "has only empty lines" if column else "is empty"
             raise DataError(f"{path}: {what}; give sentences{' to evaluate' if references else ''}")
-    return [Example(row[0], tuple(row[1:])) for row in zip(*columns, strict=True)]
+    cells = [_split_references(path, column) for path, column in zip(references, columns[1:], strict=True)]
+    return [Example(text, sum(row, ())) for text, *row in zip(sources, *cells, strict=True)]
+
+
+def _split_references(path: Path, lines: Sequence[str]) -> list[tuple[str, ...]]:
+    """The references of each line, which may have several with tabs between them, as `nmt evaluate` writes them.
+
+    An empty line is an empty reference; of a line with references, empty ones are left out.
+    """
+    rows = []
+    for line in lines:
+        references = tuple(filter(str.strip, line.split("\t")))
+        rows.append(references or ("",))
+    several = sum("\t" in line.strip() for line in lines)
+    if several == len(lines):
+        log.info(f"{path}: tabs separate the references of a line, {sum(map(len, rows)):,} in {len(lines):,} lines")
+    elif several:
+        found = f"{several:,} of {len(lines):,} lines have tabs, which separate references"
+        log.warning(f"{path}: {found}: replace a tab inside a reference by a space")
+    return rows
 
 
 def read_split(data: Path, split: str) -> list[Example]:
@@ -72,12 +93,16 @@ class InputText:
         examples: The sentences; None is a split of the data of the model.
         data: Data directory; None is that of the model.
         gold: File with word alignments, and its links; None without them.
+        scored: True if translations are compared with the references.
+        repair: True if references are repaired as training text is.
     """
 
     name: str
     examples: Sequence[Example] | None
     data: Path | None
     gold: tuple[Path, Sequence[GoldLinks]] | None
+    scored: bool = False
+    repair: bool = False
 
     @classmethod
     def read(
@@ -92,6 +117,7 @@ class InputText:
         gold: AnyPath | None = None,
         target: str | None = None,
         scored: bool = False,
+        repair: bool = False,
     ) -> InputText:
         """Check which text is meant, and read it unless it is a split; what is scored has references.
 
@@ -114,7 +140,7 @@ class InputText:
         elif src is not None:
             examples = read_files(Path(src), as_paths(ref))
         links = None if gold is None else (Path(gold), read_alignments(Path(gold)))
-        return cls(str(src or split or "test"), examples, as_path(data), links)
+        return cls(str(src or split or "test"), examples, as_path(data), links, scored, repair)
 
     def of(
         self, models: Sequence[SavedModel], sample: int | None = None
@@ -139,6 +165,7 @@ class InputText:
                     given, own = ("-".join(config.data.languages) for config in configs)
                     direction = "" if given == own else f"is {given}, not {own}, and "
                     log.warning(f"{directory}: {direction}differs from the data that the model was trained on")
+        examples = self._read_references(models, examples)
         path, links = self.gold or ("", None)
         if links is not None and len(links) != len(examples):
             raise DataError(f"{path}: has {len(links):,} lines, but there are {len(examples):,} sentences")
@@ -146,3 +173,20 @@ class InputText:
             return examples, links
         chosen = evenly_spaced(len(examples), sample)
         return [examples[n] for n in chosen], None if links is None else [links[n] for n in chosen]
+
+    def is_repaired(self, models: Sequence[SavedModel]) -> bool:
+        """True if the references are repaired: here, or where the data of a split was prepared."""
+        if self.repair:
+            return True
+        if self.examples is not None:
+            return models[0].config.data.repair_references
+        return has_repaired_references(self.data or find_data(models[0]))
+
+    def _read_references(self, models: Sequence[SavedModel], examples: Sequence[Example]) -> list[Example]:
+        """References as those of a split; warns if the first model cannot write them."""
+        normalizer = load_normalizer(models[0].text)
+        read = read_references(examples, normalizer, repair=self.is_repaired(models))
+        if self.scored and (found := find_unwritable(read, normalizer)):
+            repair = "give --repair-references to score repaired references, which signatures then name"
+            log.warning(f"{self.name}: {found}: {repair}, or train with {found.setting}")
+        return read

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from nmt.config import TextSection
+from nmt.config import Config, TextSection
 from nmt.corpus.splitting import Example
+from nmt.text.languages import CHINESE, base_language
 
-UNSPACED = {"zh": "zh", "yue": "zh"} | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo", "dz"), "char")
-"""sacreBLEU's tokenizer for languages that are written without spaces between words."""
+UNSPACED = dict.fromkeys(CHINESE, "zh") | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo", "dz"), "char")
+"""sacreBLEU's tokenizer for languages that are written without spaces between words, by `base_language`."""
 PairedTestName = Literal["bootstrap", "randomization"]
 PAIRED_TESTS: dict[PairedTestName, str] = {"bootstrap": "bs", "randomization": "ar"}
 RESAMPLES = 1000
@@ -25,22 +26,32 @@ class ScoringRules:
     Attributes:
         lowercase: Ignore case, for a lower-case model.
         tokenize: sacreBLEU's tokenizer; `none` for text that is already tokenised.
+        repaired: True if the references were repaired as training text is; signatures then say so.
     """
 
     lowercase: bool = False
     tokenize: str = "13a"
+    repaired: bool = False
 
     @classmethod
-    def for_text(cls, text: TextSection, language: str) -> ScoringRules:
+    def for_config(cls, config: Config, *, repaired: bool = False) -> ScoringRules:
+        """The rules for a model's config."""
+        return cls.for_text(config.text, config.data.languages[1], repaired=repaired)
+
+    @classmethod
+    def for_text(cls, text: TextSection, language: str, *, repaired: bool = False) -> ScoringRules:
         """The rules for a model's text settings and target language.
 
         sacreBLEU's default tokenizer splits at spaces and punctuation; for languages without spaces between words, its
         Chinese tokenizer or single characters are used.
         """
         if text.tokenized or text.tokenizer == "whitespace":
-            return cls(text.lowercase, "none")
-        base = language.replace("_", "-").split("-")[0].lower()
-        return cls(text.lowercase, UNSPACED.get(base, "13a"))
+            return cls(text.lowercase, "none", repaired)
+        return cls(text.lowercase, UNSPACED.get(base_language(language), "13a"), repaired)
+
+    def sign(self, signature: object) -> str:
+        """sacreBLEU's signature, with what was done to the references before."""
+        return f"{signature}|refs:repaired" if self.repaired else str(signature)
 
 
 @dataclass(frozen=True)
@@ -171,7 +182,7 @@ def score_corpus(
         else:
             metric = _build(key, rules, examples)
             value = float(metric.corpus_score(list(hypotheses), _streams(key, examples)).score)
-            scores[key] = CorpusScore(name, value, str(metric.get_signature()))
+            scores[key] = CorpusScore(name, value, rules.sign(metric.get_signature()))
     return scores
 
 
@@ -260,7 +271,7 @@ def compare_systems(
         results: list[Any] = list(scores[name])
         compared[key] = [
             Comparison(
-                name, float(one.score), float(one.mean), float(one.ci), _p_value(one, results[0]), str(signature)
+                name, float(one.score), float(one.mean), float(one.ci), _p_value(one, results[0]), rules.sign(signature)
             )
             for (name, _), one in zip(systems, results, strict=True)
         ]

@@ -151,6 +151,7 @@ def evaluate_model(
     *,
     what: str,
     name: str = "",
+    repaired: bool = False,
     files: Mapping[str, Path | None] = {},
     against: Mapping[str, tuple[Sequence[SavedModel], Translator] | list[str]] = {},
     test: PairedTestName = "bootstrap",
@@ -169,6 +170,7 @@ def evaluate_model(
         examples: Sources with references.
         what: Name of the test set.
         name: Name of the model in comparisons; its directory if empty.
+        repaired: True if the references were repaired as training text is; signatures then say so.
         files: Files to write: `json` is everything but the translations, `hypotheses` has a translation in a line, and
             `references` those of a sentence in a line, with tabs between them; where a sentence has fewer than another
             one, its first is repeated. All are stored or none, even if the disk is full.
@@ -187,7 +189,7 @@ def evaluate_model(
     if name in against:
         raise ConfigError(f"--against {name}: is the model that is evaluated; give another system")
     inputs = find_short_inputs(*saved.config.data.languages) if short_inputs else []
-    rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
+    rules = ScoringRules.for_config(saved.config, repaired=repaired)
     sources = [example.src for example in examples]
     with contextlib.ExitStack() as stack:
         opened = {kind: (path, stack.enter_context(open_text(path))) for kind, path in files.items() if path}

@@ -18,6 +18,7 @@ from nmt.corpus.augmentation import WORD
 from nmt.corpus.cleaning import find_numbers
 from nmt.system.errors import DataError
 from nmt.system.files import shipped
+from nmt.text.languages import base_language
 from nmt.text.repeats import most_copies
 from nmt.translation.input import read_text
 
@@ -106,7 +107,7 @@ class ShortInputResult:
 
 def find_short_inputs(src_language: str, tgt_language: str) -> list[ShortInput]:
     """The shipped inputs for two languages that may be tuned on; none if there is no file for them."""
-    path = shipped(f"data/short_inputs/{src_language}-{tgt_language}.tsv")
+    path = shipped(f"data/short_inputs/{base_language(src_language)}-{base_language(tgt_language)}.tsv")
     return [each for each in read_short_inputs(path) if not each.scored] if path.is_file() else []
 
 

@@ -56,7 +56,7 @@ def make_explorer_page(
     systems = []
     with progress_bar(total=len(models) * len(shown), unit=" sentences", desc="recording", leave=False) as bar:
         for name, (saved, translator) in name_models(models).items():
-            rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
+            rules = ScoringRules.for_config(saved.config)
             records = []
             with within_memory(translator.options, 1):
                 for number in shown:

@@ -47,7 +47,13 @@ Opened = tuple[SavedModel, Translator]
 
 
 def make_report(
-    models: Sequence[Opened], examples: Sequence[Example], *, what: str, title: str, data: Path | None
+    models: Sequence[Opened],
+    examples: Sequence[Example],
+    *,
+    what: str,
+    title: str,
+    repaired: bool = False,
+    data: Path | None,
 ) -> Page:
     """Evaluate a model, compare it with others, and make the report.
 
@@ -56,16 +62,17 @@ def make_report(
         examples: The test set.
         what: Its name.
         title: Title of the page.
+        repaired: True if the references were repaired as training text is; signatures then say so.
         data: Data directory of the model; None is the one that it was trained on.
     """
     named = name_models(models)
     (name, (saved, translator)), *others = named.items()
     against = {other: ([its_files], its_translator) for other, (its_files, its_translator) in others}
     evaluate = partial(evaluate_model, [saved], translator, examples, breakdown=True, attention=True, short_inputs=True)
-    evaluation = evaluate(what=what, name=name, against=against, data=data)
+    evaluation = evaluate(what=what, name=name, repaired=repaired, against=against, data=data)
     breakdown = evaluation.breakdown
     assert breakdown is not None
-    rules = ScoringRules.for_text(saved.config.text, saved.config.data.languages[1])
+    rules = ScoringRules.for_config(saved.config)
     by_name = {model: its_files for model, (its_files, _) in named.items()}
     chapters = [
         Chapter("Scores", list(_score_blocks(evaluation))),

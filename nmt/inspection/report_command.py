@@ -61,5 +61,7 @@ def report(
     if len(opened) > 1:
         check_comparable(examples)
     heading = title or f"Report on {name_of(first[0].path)}"
-    make_report(opened, examples, what=text.name, title=heading, data=as_path(data)).write(output)
+    repaired = text.is_repaired([first[0]])
+    page = make_report(opened, examples, what=text.name, title=heading, repaired=repaired, data=as_path(data))
+    page.write(output)
     return Path(output)

@@ -8,6 +8,7 @@ from pydantic import ConfigDict
 
 from nmt.config import Config
 from nmt.system.errors import printable
+from nmt.text.languages import base_language
 from nmt.text.vocabulary import UNK_ID
 from nmt.translation.translator import Translator
 
@@ -52,9 +53,16 @@ class Directions(tuple[Direction, ...]):
     """The translation directions of a server: at least one, and no two of the same languages."""
 
     def find(self, source: str, target: str) -> Direction | None:
-        """The model from one language into another, ignoring the case of their codes; None if there is none."""
-        languages = source.lower(), target.lower()
-        return next((one for one in self if (one.source.lower(), one.target.lower()) == languages), None)
+        """The model from one language into another; None if there is none.
+
+        Codes are compared ignoring case; only if no model has these codes, those of the same languages count: `deu` is
+        `de`, and `zh-CN` is `zh`.
+        """
+        asked = source.lower(), target.lower()
+        exact = (one for one in self if (one.source.lower(), one.target.lower()) == asked)
+        bases = base_language(source), base_language(target)
+        same = (one for one in self if (base_language(one.source), base_language(one.target)) == bases)
+        return next(exact, None) or next(same, None)
 
     @property
     def targets(self) -> dict[str, list[str]]:
@@ -79,7 +87,7 @@ class Directions(tuple[Direction, ...]):
         """
         fits: dict[str, tuple[float, float]] = {}
         for direction in self:
-            if target is None or direction.target.lower() == target.lower():
+            if target is None or base_language(direction.target) == base_language(target):
                 fit = judge(direction.translator, text[:READ_TO_DETECT])
                 fits[direction.source] = max(fit, fits.get(direction.source, fit))
         best = max(fits.values(), default=(0.0, 0.0))[0]

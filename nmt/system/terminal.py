@@ -37,12 +37,17 @@ def write_message(line: str) -> None:
         sys.stderr.flush()
 
 
+WARNING = "WARNING: "
+"""The beginning of a line that warns."""
+
+
 class _Messages(logging.Handler):
-    """Shows each message as a plain line."""
+    """Shows each message as a plain line, and marks warnings."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the message."""
-        write_message(record.getMessage())
+        text = record.getMessage()
+        write_message(WARNING + text if record.levelno >= logging.WARNING else text)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,7 @@
 """Repairing the text of a sentence: Unicode form, invisible characters, entities, spaces."""
 
+from __future__ import annotations
+
 import html
 import re
 import unicodedata
@@ -57,6 +59,12 @@ class Normalizer:
     def settings(self) -> dict[str, Any]:
         """All attributes by name."""
         return asdict(self)
+
+    @cached_property
+    def without_repairs(self) -> Normalizer:
+        """The normalizer of text that a model is scored with: its Unicode form and spaces, which no reader sees."""
+        form: Form = "none" if self.unicode == "none" else "nfc"
+        return Normalizer(unicode=form, control_characters=False, html_entities=False)
 
     @cached_property
     def steps(self) -> dict[str, Callable[[str], str]]:

@@ -125,13 +125,22 @@ def load_processor(directory: Path, vocabularies: tuple[Vocabulary, Vocabulary] 
     Raises:
         DataError: Files are missing or damaged.
     """
-    normalizer = read_settings(directory / NORMALIZATION, Normalizer)
+    normalizer = load_normalizer(directory)
     return TextProcessor(
         load_tokenizer(directory, "src"),
         load_tokenizer(directory, "tgt"),
         *(vocabularies or load_vocabularies(directory)),
         normalizer,
     )
+
+
+def load_normalizer(directory: Path) -> Normalizer:
+    """Load only the normalizer of a text folder.
+
+    Raises:
+        DataError: Its file is missing or damaged.
+    """
+    return read_settings(directory / NORMALIZATION, Normalizer)
 
 
 def load_vocabularies(directory: Path) -> tuple[Vocabulary, Vocabulary]:

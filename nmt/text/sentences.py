@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
+from nmt.text.languages import UNSPACED_SENTENCES, base_language
 from nmt.text.tokenizers import WORD_BEGINNING, blank_language
 
 _END = ".!?\u2026\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4"
@@ -30,8 +31,6 @@ SHORT = 3
 """Letters of the longest words that need no capital in a title."""
 LONGEST_WORD = 40
 """Characters before a full stop that are examined."""
-_UNSPACED = ("zh", "yue", "ja")
-"""Languages without spaces between sentences."""
 
 
 class SentenceSplitter:
@@ -48,8 +47,7 @@ class SentenceSplitter:
 
     def __init__(self, language: str, tgt_language: str = "") -> None:
         self.language = language
-        base = tgt_language.replace("_", "-").split("-")[0].lower()
-        self.glue = "" if base in _UNSPACED else " "
+        self.glue = "" if base_language(tgt_language) in UNSPACED_SENTENCES else " "
         """Separator between translated sentences."""
 
     def __call__(self, line: str) -> list[str]:

@@ -18,11 +18,12 @@ class TokenizerSettings(BaseModel):
 
 
 class WordSettings(TokenizerSettings):
-    """A word tokenizer: its language, and tokens that are attached to their neighbours."""
+    """A word tokenizer: its language, tokens that are attached to their neighbours, and to each other."""
 
     language: StrictStr
     glue_left: list[StrictStr]
     glue_right: list[StrictStr]
+    glue_pairs: list[tuple[StrictStr, StrictStr]] = []
 
 
 Settings = TypeVar("Settings")

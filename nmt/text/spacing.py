@@ -3,34 +3,50 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-QUOTES = frozenset("\"'")
+APOSTROPHE = "'"
+QUOTES = frozenset((APOSTROPHE, '"'))
+
+TokenPair = tuple[str, str]
 
 
 class Spacing:
     """Rules that attach tokens to their neighbours.
 
     A token is attached to the left (a full stop) or to the right (an opening bracket) if most of its occurrences are.
-    Straight quotes alternate: the first opens, the next closes.
+    Parts of one written word, such as `can` and `not`, are attached to each other. Straight quotes alternate: the first
+    opens, the next closes; a single quote without a partner is an apostrophe and ends its word, as in `boys' room`.
 
     Args:
         left: Tokens attached to the token before them.
         right: Tokens attached to the token after them.
+        compounds: Two tokens in a row that are one written word, although other rules do not attach them.
     """
 
-    def __init__(self, left: Iterable[str] = (), right: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        left: Iterable[str] = (),
+        right: Iterable[str] = (),
+        compounds: Iterable[TokenPair] = (),
+    ) -> None:
         self.left = frozenset(left)
         self.right = frozenset(right)
+        self.compounds = frozenset(compounds)
 
     @classmethod
-    def learn(cls, sentences: Iterable[tuple[Sequence[str], Sequence[bool]]]) -> Spacing:
+    def learn(
+        cls, sentences: Iterable[tuple[Sequence[str], Sequence[bool]]], compounds: Collection[TokenPair] = ()
+    ) -> Spacing:
         """Learn the rules from text.
 
         Args:
             sentences: Tokens of each sentence, and for each token whether a space follows it.
+            compounds: Pairs of tokens that the tokenizer makes of one written word. They are attached unless the text
+                has them apart more often.
         """
-        joined: Counter[tuple[str, str]] = Counter()
+        joined: Counter[TokenPair] = Counter()
+        apart: Counter[TokenPair] = Counter()
         # How often each token has a neighbour on its left and right, and how often there is no space between them.
         any_left, any_right, tight_left, tight_right = (Counter[str]() for _ in range(4))
         for tokens, spaces in sentences:
@@ -42,6 +58,8 @@ class Spacing:
                         joined[before, token] += 1
                         tight_left[token] += 1
                         tight_right[before] += 1
+                    elif (before, token) in compounds:
+                        apart[before, token] += 1
         # A missing space is attributed to one of its two tokens: the one that is attached more often.
         left, right = Counter[str](), Counter[str]()
         for (before, token), count in joined.items():
@@ -51,23 +69,37 @@ class Spacing:
                 left[token] += count
             else:
                 right[before] += count
-        return cls(
-            (token for token, count in left.items() if 2 * count > any_left[token]),
-            (token for token, count in right.items() if 2 * count > any_right[token]),
+        attached_left = {token for token, count in left.items() if 2 * count > any_left[token]}
+        attached_right = {token for token, count in right.items() if 2 * count > any_right[token]}
+        written_together = (
+            (before, token)
+            for before, token in compounds
+            if token not in attached_left
+            and before not in attached_right
+            and joined[before, token] >= apart[before, token]
         )
+        return cls(attached_left, attached_right, written_together)
 
     def join(self, tokens: Sequence[str]) -> str:
         """Join tokens, with spaces where they belong."""
         pieces: list[str] = []
         open_quotes: set[str] = set()
         attach_next = True
-        for token in tokens:
+        before = ""
+        for position, token in enumerate(tokens):
             closes = token in QUOTES and token in open_quotes
-            if not (attach_next or closes or token in self.left):
+            # A single quote after a letter that no other one follows cannot be half of a pair of quotation marks.
+            is_apostrophe = (
+                token == APOSTROPHE and not closes and before[-1:].isalpha() and token not in tokens[position + 1 :]
+            )
+            attach = attach_next or closes or is_apostrophe or token in self.left or (before, token) in self.compounds
+            if not attach:
                 pieces.append(" ")
             pieces.append(token)
             attach_next = token in self.right
             if token in QUOTES:
-                attach_next = not closes
+                attach_next = not (closes or is_apostrophe)
+            if token in QUOTES and not is_apostrophe:
                 open_quotes ^= {token}
+            before = token
         return "".join(pieces)

@@ -10,12 +10,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import check_file, read_bytes, write_json
 from nmt.system.limits import MAX_TEXT_FILE
+from nmt.text.languages import base_language
 from nmt.text.settings import TokenizerSettings, WordSettings, read_settings
 from nmt.text.spacing import Spacing
 
@@ -108,9 +110,21 @@ class WordTokenizer(Tokenizer):
 
     def learn_spacing(self, lines: Iterable[str]) -> None:
         """Learn from training text where spaces go."""
-        self.spacing = Spacing.learn(
+        sentences = (
             ([token.text for token in doc], [bool(token.whitespace_) for token in doc]) for doc in self._docs(lines)
         )
+        self.spacing = Spacing.learn(sentences, self._compounds())
+
+    def _compounds(self) -> set[tuple[str, str]]:
+        """Pairs of tokens that spaCy's rules for the language make of one word: `can` and `not` of `cannot`.
+
+        Numbers are left out, as `10am` is one word of its rules, and `10 am` is more usual.
+        """
+        from spacy.symbols import ORTH
+
+        words = ([part[ORTH] for part in parts] for parts in self._nlp.tokenizer.rules.values())
+        pairs = {pair for word in words for pair in pairwise(word) if not re.search(r"\d", "".join(pair))}
+        return {(before.lower(), token.lower()) for before, token in pairs} if self.lowercase else pairs
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Join with spaces where training text has them between such tokens."""
@@ -125,6 +139,7 @@ class WordTokenizer(Tokenizer):
             "spacy_version": version("spacy"),
             "glue_left": sorted(self.spacing.left),
             "glue_right": sorted(self.spacing.right),
+            "glue_pairs": sorted(self.spacing.compounds),
         }
         write_json(directory / f"{side}.tokenizer.json", settings)
 
@@ -140,6 +155,8 @@ def blank_language(language: str) -> Any:
     import spacy.lang
     from spacy.util import find_matching_language, registry
 
+    if language not in registry.languages and find_matching_language(language) is None:
+        language = base_language(language)
     packages = {module.name for module in pkgutil.iter_modules(spacy.lang.__path__) if module.ispkg}
     if language not in registry.languages and (find_matching_language(language) or language) not in packages:
         raise ImportError("it knows no such language")
@@ -260,9 +277,8 @@ def load_tokenizer(directory: Path, side: str) -> Tokenizer:
     if settings.kind == "spacy":
         words = read_settings(path, WordSettings)
         try:
-            return WordTokenizer(
-                words.language, lowercase=words.lowercase, spacing=Spacing(words.glue_left, words.glue_right)
-            )
+            spacing = Spacing(words.glue_left, words.glue_right, words.glue_pairs)
+            return WordTokenizer(words.language, lowercase=words.lowercase, spacing=spacing)
         except ConfigError as error:
             raise DataError(f"{path}: {str(error).removesuffix(f'; {ANY_LANGUAGE}')}") from None
     model = check_file(directory / f"{side}.subwords.model", directory)

@@ -9,7 +9,8 @@ import torch
 
 from nmt.config import Config, SamplingSection, differing_keys, load_config
 from nmt.config.parent import MODEL_KEYS, check_parent
-from nmt.corpus.dataset import DataDirectory, read_examples
+from nmt.corpus.dataset import DataDirectory, has_repaired_references, read_examples
+from nmt.evaluation.diagnostics import find_faults_of_references
 from nmt.evaluation.input_text import read_split
 from nmt.evaluation.metrics import ScoringRules
 from nmt.evaluation.validator import Validator
@@ -141,7 +142,7 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple
 
     Without validation data it translates a sentence of the training text.
     """
-    rules = ScoringRules.for_text(config.text, config.data.languages[1])
+    rules = ScoringRules.for_config(config, repaired=has_repaired_references(data.path))
     if len(data.valid) == 0:
         log.warning("no validation split: the last model is kept")
     tokenizer = {"spacy": ["spacy"], "subword": ["sentencepiece"], "whitespace": []}[config.text.tokenizer]
@@ -153,6 +154,8 @@ def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple
         return _with_train(config, validation=validation), Validator(data.valid, [], rules, None)
     if len(data.valid):
         examples = read_examples(data.path / "valid.jsonl")
+        for warning in find_faults_of_references(examples, rules):
+            log.warning(warning)
         if sum(len(example.references) for example in examples) != len(data.valid):
             raise DataError(f"{data.path / 'valid.jsonl'}: does not match the encoded valid split; preprocess again")
     else:

@@ -19,6 +19,7 @@ from nmt.search.beam_tree import BeamTree
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
 from nmt.system.errors import CONTROL, CheckpointError, ConfigError
+from nmt.text.languages import base_language
 from nmt.text.processor import TextProcessor
 from nmt.text.repeats import most_copies
 from nmt.text.sentences import SentenceSplitter, is_in_capitals, is_title, split_tokens, untitle
@@ -273,7 +274,7 @@ class Translator:
             sentences = [self.splitter(line) if self.splitter else [line] for line in lines]
             for line in itertools.compress(sentences, map(is_in_capitals, lines)):
                 line[:] = [sentence.capitalize() for sentence in line]
-            if self.splitter and self.splitter.language.lower().startswith("en"):
+            if self.splitter and base_language(self.splitter.language) == "en":
                 sentences = [
                     [untitle(one, self._rarity) if is_title(one) else one for one in line] for line in sentences
                 ]

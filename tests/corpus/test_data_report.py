@@ -11,7 +11,7 @@ from conftest import Refusal, Terminal
 from pydantic import TypeAdapter
 
 from nmt.corpus import data_report
-from nmt.corpus.data_report import data_sections, escape_markdown, show_change, warn_of_unknown
+from nmt.corpus.data_report import data_sections, escape_markdown, find_warnings, show_change
 from nmt.corpus.data_schema import DataReport
 from nmt.system.files import read_json
 from nmt.system.tables import Table
@@ -129,7 +129,8 @@ Overlap with training
   valid       60               0 (0.0%)                    3 (5.0%)
   test        50               1 (2.0%)                    0 (0.0%)
 
-  Sentences count as the same if their letters and digits agree, ignoring case.
+  Sentences count as the same if their letters, with their marks, and digits
+  agree, ignoring case.
 
   A random split of the same size would have leaked 40.0% of its sources and
   10.0% of its targets.
@@ -220,9 +221,9 @@ def test_unknown_pieces_in_validation_cause_a_warning(tokenizer: str, reused: bo
     shares = {**REPORT["unknown_share"], "valid": [0.02, 0.183]}
     pairs, sizes = {"train": 3001, "valid": 9, "test": 9}, {"src": 6000, "tgt": 5900}
     report = changed(unknown_share=shares, tokenizer=tokenizer, reused=reused, pairs=pairs, vocabulary=sizes)
-    warnings = warn_of_unknown(parse_report(report))
+    warnings = find_warnings(parse_report(report))
     expected = (
-        "WARNING: 18.3% of the target tokens in validation are unknown: training text lacks these pieces; "
+        "18.3% of the target tokens in validation are unknown: training text lacks these pieces; "
         "use fewer: --set text.subword.vocabulary_size=1500"
     )
     assert warnings == ([expected] if tokenizer == "subword" and not reused else [])
@@ -236,19 +237,19 @@ ADVICE = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use
     ("shares", "reused", "warnings"),
     [
         ([0.2, 0.0], None, []),
-        ([0.2001, 0.0], None, [f"WARNING: 20.0% of the source tokens in training are unknown: {ADVICE}"]),
-        ([0.1, 0.995], False, [f"WARNING: 99.5% of the target tokens in training are unknown: {ADVICE}"]),
-        ([0.3, 0.4], True, [f"WARNING: {share} {REUSED}" for share in ("30.0% of the source", "40.0% of the target")]),
+        ([0.2001, 0.0], None, [f"20.0% of the source tokens in training are unknown: {ADVICE}"]),
+        ([0.1, 0.995], False, [f"99.5% of the target tokens in training are unknown: {ADVICE}"]),
+        ([0.3, 0.4], True, [f"{share} {REUSED}" for share in ("30.0% of the source", "40.0% of the target")]),
     ],
 )
 def test_many_unknown_tokens_cause_a_warning(shares: list[float], reused: bool | None, warnings: list[str]) -> None:
     report = changed(unknown_share={**REPORT["unknown_share"], "train": shares, "valid": [0.9, 0.9]})
     if reused is not None:
         report["reused"] = reused
-    assert warn_of_unknown(parse_report(report)) == warnings
+    assert find_warnings(parse_report(report)) == warnings
     text = " ".join(text_of(report).split())
     assert text.count("WARNING") == len(warnings)
-    assert all(warning in text for warning in warnings)
+    assert all(f"WARNING: {warning}" in text for warning in warnings)
 
 
 @pytest.mark.parametrize("values", [[3], [1, 2], [0, 5, 5, 5], [2, 2, 7, 9], [4, 1, 1, 0, 6]])
@@ -309,7 +310,13 @@ def test_markdown_shows_text_unchanged() -> None:
 def test_a_report_is_written_for_programs_and_for_people(tmp_path: Path) -> None:
     data_report.write_report(tmp_path, parse_report(REPORT))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lengths.png", "report.json", "report.md"]
-    assert read_json(tmp_path / "report.json") == {**REPORT, "reused": False, "tokenizer": "", "copies": 0}
+    assert read_json(tmp_path / "report.json") == {
+        **REPORT,
+        "reused": False,
+        "tokenizer": "",
+        "copies": 0,
+        "warnings": [],
+    }
     markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "![Sentence lengths](lengths.png)" in markdown
     assert "| target | al\\\\u200bso |" in markdown

@@ -25,6 +25,10 @@ def number(eight_bytes: bytes) -> int:
         ("İ", "i"),
         ("Écoute !", "écoute"),
         ("今天。", "今天"),
+        ("का", "का"),  # Hindi of three words that differ in their vowel signs alone
+        ("की!", "की"),
+        ("ที่นี่", "ที่นี่"),
+        ("I \u2764\ufe0f you", "iyou"),  # a variant of a picture is no mark of a letter
         ("½", "½"),
         ("!", "!"),
         ("?!", "?!"),

@@ -118,9 +118,9 @@ def test_training_sentences_are_not_a_test_set(here: Project, cli: Cli) -> None:
     assert call("preprocess", "--config", here.config, "--overwrite", *other) == 0
     outcome = cli("evaluate", "--json", "scores.json")
     assert outcome.code == 0
-    assert f"{here.data}: differs from the data that the model was trained on" in outcome.err.splitlines()
+    assert f"WARNING: {here.data}: differs from the data that the model was trained on" in outcome.err.splitlines()
     call("preprocess", "--config", here.config, "--overwrite", "--set", "data.reverse=true")
-    backwards = f"{here.data}: is de-en, not en-de, and differs from the data that the model was trained on"
+    backwards = f"WARNING: {here.data}: is de-en, not en-de, and differs from the data that the model was trained on"
     assert backwards in cli("evaluate").err.splitlines()
     assert call("preprocess", "--config", here.config, "--overwrite", *other) == 0
     trained = {line.split("\t")[0] for line in Path(here.config.parent / "corpus.tsv").read_text().splitlines()}

@@ -169,7 +169,7 @@ def test_the_report_counts_tokens_and_unknown_words() -> None:
 def test_many_unknown_tokens_are_reported(cli: Cli, caplog: pytest.LogCaptureFixture) -> None:
     write_table(PAIRS)
     run({"text.vocabulary.max_size": 2})
-    warnings = [line for line in caplog.messages if line.startswith("WARNING: 50.0% of the ")]
+    warnings = [line for line in caplog.messages if line.startswith("50.0% of the ")]
     assert ["source" in line for line in warnings] == [True, False]
     assert "WARNING: 50.0% of the target tokens in training" in cli("data", "out").out
 

@@ -188,8 +188,9 @@ def test_what_two_files_have_before_their_languages_is_enough(tmp_path: Path, su
     assert str(open_corpus([tmp_path / "corpus"])["train"]).startswith(f"{tmp_path}/corpus: source in")
 
 
-def test_a_zip_is_read_and_its_underscored_members_are_not(tmp_path: Path) -> None:
-    members = {"_about.txt": "x", "__MACOSX/deu.txt": "x", "deu.txt": "Hi.\tHallo!\tCC-BY\nRun!\tLauf!\tCC-BY\n"}
+def test_a_zip_is_read_without_hidden_files_and_those_about_the_data(tmp_path: Path) -> None:
+    others = ("_about.txt", "__MACOSX/deu.txt", ".DS_Store", "a/.hidden/b.txt", "LICENSE", "a/README.md", "Licence.txt")
+    members = {**dict.fromkeys(others, "x"), "deu.txt": "Hi.\tHallo!\tCC-BY\nRun!\tLauf!\tCC-BY\n"}
     assert read(written(tmp_path / "deu-eng.zip", zipped(members))) == HELLO
 
 

@@ -23,6 +23,7 @@ from nmt.corpus.splitting import (
 )
 from nmt.corpus.store import Block, PairStore
 from nmt.system.errors import DataError
+from nmt.text.normalization import Normalizer
 
 NewStore = Callable[..., PairStore]
 
@@ -213,9 +214,10 @@ def test_a_corpus_that_no_single_sentence_connects(new_store: NewStore) -> None:
     )
 
 
-# Few short texts that share much; `singles` are enough pairs of their own for any size to be met.
+# Few short clean texts that share much; `singles` are enough pairs of their own for any size to be met.
+CLEAN = st.text("ab1!É ", min_size=1, max_size=3).map(str.strip).filter(bool)
 TANGLED = st.lists(
-    st.builds(Pair, st.text("ab1!É ", min_size=1, max_size=3), st.text("ab.ß", min_size=1, max_size=3)),
+    st.builds(Pair, CLEAN, st.text("ab.ß", min_size=1, max_size=3)),
     max_size=30,
     unique=True,
 )
@@ -236,8 +238,10 @@ def test_splits_are_exact_disjoint_complete_and_independent_of_order(
     for first, second in ((0, 1), (0, 2), (1, 2)):
         for side in (0, 1):
             assert not {same(pair[side]) for pair in parts[first]} & {same(pair[side]) for pair in parts[second]}
-    assert measure_overlap(store, splits.train, splits.evaluation["test"]) == Overlap(0, 0, test_size)
-    assert without_overlap(store, splits.train, splits.evaluation["test"]).tolist() == splits.train.tolist()
+    assert measure_overlap(store, splits.train, splits.evaluation["test"], Normalizer()) == Overlap(0, 0, test_size)
+    assert (
+        without_overlap(store, splits.train, splits.evaluation["test"], Normalizer()).tolist() == splits.train.tolist()
+    )
     components = groups(pairs)
     assert (splits.components, splits.largest_component) == (len(components), max(map(len, components)))
     components.sort(key=lambda component: draw("component", seed, *min(component)))
@@ -284,10 +288,10 @@ EXAMPLES = [
 
 def test_overlap_by_hand(new_store: NewStore) -> None:
     store = new_store([Pair("Hi.", "Hallo!"), Pair("Go!", "Geh!"), Pair("Bye", "Tschüs!")])
-    assert measure_overlap(store, np.arange(2), EXAMPLES) == Overlap(sources=2, targets=2, examples=4)
-    assert measure_overlap(store, np.arange(3), EXAMPLES) == Overlap(sources=3, targets=2, examples=4)
-    assert measure_overlap(store, np.arange(0), EXAMPLES) == Overlap(0, 0, 4)
-    assert measure_overlap(store, np.arange(3), []) == Overlap(0, 0, 0)
+    assert measure_overlap(store, np.arange(2), EXAMPLES, Normalizer()) == Overlap(sources=2, targets=2, examples=4)
+    assert measure_overlap(store, np.arange(3), EXAMPLES, Normalizer()) == Overlap(sources=3, targets=2, examples=4)
+    assert measure_overlap(store, np.arange(0), EXAMPLES, Normalizer()) == Overlap(0, 0, 4)
+    assert measure_overlap(store, np.arange(3), [], Normalizer()) == Overlap(0, 0, 0)
 
 
 def test_pairs_that_share_a_sentence_with_the_examples_are_dropped(new_store: NewStore) -> None:
@@ -299,9 +303,9 @@ def test_pairs_that_share_a_sentence_with_the_examples_are_dropped(new_store: Ne
         Pair("Go!", "Los!"),
     ]
     store = new_store(pairs)
-    assert without_overlap(store, np.arange(5), EXAMPLES).tolist() == [3, 4]
-    assert without_overlap(store, np.array([4, 0, 3]), EXAMPLES).tolist() == [4, 3]
-    assert without_overlap(store, np.arange(5), []).tolist() == [0, 1, 2, 3, 4]
+    assert without_overlap(store, np.arange(5), EXAMPLES, Normalizer()).tolist() == [3, 4]
+    assert without_overlap(store, np.array([4, 0, 3]), EXAMPLES, Normalizer()).tolist() == [4, 3]
+    assert without_overlap(store, np.arange(5), [], Normalizer()).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_naive_overlap_by_hand(new_store: NewStore) -> None:

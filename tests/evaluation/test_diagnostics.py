@@ -1,7 +1,7 @@
 import pytest
 
 from nmt.corpus.splitting import Example
-from nmt.evaluation.diagnostics import diagnose, find_faults, repeats
+from nmt.evaluation.diagnostics import diagnose, find_faults, find_faults_of_references, repeats
 from nmt.evaluation.metrics import ScoringRules
 
 RULES = ScoringRules()
@@ -82,3 +82,16 @@ def test_lowercased_references_are_reported() -> None:
     [fault] = find_faults(given, hypotheses, RULES)
     assert "the references have no capitals" in fault
     assert list(find_faults(given, hypotheses, ScoringRules(lowercase=True))) == []
+
+
+def test_references_that_are_not_split_into_words_are_named() -> None:
+    chinese = [Example("x", (text,)) for text in ["我今天去學校。", "他們喜歡喝茶嗎？", "明天會下雨。"] * 4]
+    [fault] = find_faults_of_references(chinese, RULES)
+    assert fault == (
+        "BLEU's tokenizer 13a leaves 12 of 12 references as one or two words: if the target is written without spaces, "
+        "set data.tgt_language to its code, such as zh, ja or th"
+    )
+    assert list(find_faults_of_references(chinese, ScoringRules(tokenize="zh"))) == []
+    assert list(find_faults_of_references(chinese[:9], RULES)) == []  # too few to judge
+    spaced = [Example("x", ("Er kommt.",))] * 12  # three words: the full stop is one
+    assert list(find_faults_of_references(spaced, RULES)) == []

@@ -18,7 +18,7 @@ import nmt
 from nmt.config import Config
 from nmt.corpus.dataset import write_examples
 from nmt.corpus.splitting import Example
-from nmt.evaluation.input_text import read_split
+from nmt.evaluation.input_text import read_files, read_split
 from nmt.models.build import build_model
 from nmt.models.storage import save_model
 from nmt.system.errors import ConfigError, DataError
@@ -82,6 +82,68 @@ def test_files_of_empty_lines_are_refused(tmp_path: Path, cli: Cli, name: str, c
     assert outcome.err == f"nmt: error: {paths[name]}: has only empty lines; give sentences to evaluate\n"
     paths[name].write_text("the cat\n\n")
     assert cli("evaluate", "--model", model, *arguments).code == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "references", "log"),
+    [
+        ("a b\ta c\nb\tb\n", [("a b", "a c"), ("b", "b")], "ref: tabs separate the references of a line, 4 in 2 lines"),
+        ("a\t\tb\t\n\t c\td\n", [("a", "b"), (" c", "d")], "ref: tabs separate the references of a line, 4 in 2 lines"),
+        (
+            "a\tb\nc\n",
+            [("a", "b"), ("c",)],
+            "ref: 1 of 2 lines have tabs, which separate references: replace a tab inside a reference by a space",
+        ),
+        ("a\n\n", [("a",), ("",)], None),
+        ("a\n\tc\t\n", [("a",), ("c",)], None),
+    ],
+)
+def test_tabs_separate_references(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str, references: list[tuple[str, ...]], log: str | None
+) -> None:
+    (tmp_path / "src").write_text("x\ny\n", encoding="utf-8")
+    (tmp_path / "ref").write_text(content, encoding="utf-8")
+    with caplog.at_level("INFO"):
+        found = read_files(tmp_path / "src", [tmp_path / "ref"])
+    assert [example.references for example in found] == references
+    assert caplog.messages == ([] if log is None else [f"{tmp_path}/{log}"])
+
+
+def test_references_that_were_written_are_read(tmp_path: Path, cli: Cli) -> None:
+    """Scores with the references that `nmt evaluate` wrote are those of the files that it read."""
+    model = make_model(tmp_path, lowercase=False)
+    files = {"src": "the cat sat\nsat on\n", "one": "the cat\nsat on the mat\n", "two": "a cat sat\nsat on the mat\n"}
+    paths = {name: tmp_path / name for name in files}
+    for name, content in files.items():
+        paths[name].write_text(content, encoding="utf-8")
+    two = ["--ref", paths["one"], "--ref", paths["two"], "--references", tmp_path / "both"]
+    first = cli("evaluate", "--model", model, "--src", paths["src"], *two)
+    again = cli("evaluate", "--model", model, "--src", paths["src"], "--ref", tmp_path / "both")
+    assert first.code == again.code == 0
+    assert (tmp_path / "both").read_text() == "the cat\ta cat sat\nsat on the mat\tsat on the mat\n"
+    assert again.out == first.out
+
+
+def test_references_of_a_file_have_the_form_of_a_split(tmp_path: Path, cli: Cli) -> None:
+    model = make_model(tmp_path, lowercase=False)
+    (tmp_path / "src").write_text("the cat sat\n" * 3, encoding="utf-8")
+    outputs = []
+    for text in ("schön the cat sat", "scho\u0308n\u00a0the  cat sat ", "scho\u0308n the cat\u200b sat"):
+        (tmp_path / "ref").write_text(f"{text}\n" * 3, encoding="utf-8")
+        outputs.append(cli("evaluate", "--model", model, "--src", tmp_path / "src", "--ref", tmp_path / "ref"))
+    composed, decomposed, invisible = outputs
+    assert decomposed.out == composed.out
+    assert "WARNING" not in composed.err + decomposed.err
+    assert (
+        f"WARNING: {tmp_path / 'src'}: 3 of 3 references have text that training text has in another form, so that no "
+        "model can write it, such as 'cat\\u200b' for 'cat': give --repair-references to score repaired references, "
+        "which signatures then name, or train with data.cleaning.control_characters=false"
+    ) in invisible.err.splitlines()
+    assert "refs:repaired" not in invisible.out
+    given = ["--src", tmp_path / "src", "--ref", tmp_path / "ref", "--repair-references"]
+    repaired = cli("evaluate", "--model", model, *given)
+    assert "WARNING" not in repaired.err
+    assert repaired.out.replace("|refs:repaired", "") == composed.out
 
 
 def evaluated(cli: Cli, *arguments: object) -> tuple[dict[str, Any], Outcome]:

@@ -204,3 +204,23 @@ def test_a_metric_may_read_sources(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_metric_says_which_way_is_better() -> None:
     assert [key for key in ("loss", "perplexity", *METRICS) if higher_is_better(key)] == ["bleu", "chrf", "chrf++"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "tokenize"),
+    [
+        (("zh", "zh-Hans", "cmn", "zho", "zho_Hant", "yue", "wuu", "lzh"), "zh"),
+        (("ja", "jpn", "th", "tha", "km", "khm", "lo", "lao", "my", "mya", "bo", "bod"), "char"),
+        (("de", "deu", "ko", "kor", "vi"), "13a"),
+    ],
+)
+def test_a_language_is_scored_alike_by_all_its_codes(codes: tuple[str, ...], tokenize: str) -> None:
+    assert {ScoringRules.for_text(TextSection(), code).tokenize for code in codes} == {tokenize}
+
+
+def test_a_signature_names_repaired_references() -> None:
+    rules = ScoringRules(repaired=True)
+    plain, marked = (score(["a b c d"], [["a b c d"]], one)["bleu"].signature for one in (CASED, rules))
+    assert marked == f"{plain}|refs:repaired"
+    systems = [("one", ["a b c d"] * 3), ("two", ["a b c e"] * 3)]
+    assert all(one.signature.endswith("|refs:repaired") for one in compare(systems, [["a b c d"]] * 3, rules)["bleu"])

@@ -27,6 +27,8 @@ def test_models_are_found_by_their_languages() -> None:
     directions = Directions([EN, DE])
     assert directions.find("EN", "De") is EN
     assert directions.find("en", "fr") is None
+    assert directions.find("eng", "deu") is EN  # other codes of the same languages
+    assert directions.find("en-GB", "de-AT") is EN
     assert directions.targets == {"en": ["de"], "de": ["en"]}
     assert list(Directions([EN]).targets.items()) == [("en", ["de"]), ("de", [])]
 

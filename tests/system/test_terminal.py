@@ -70,7 +70,7 @@ def test_messages_are_plain_lines_on_standard_error(capsys: pytest.CaptureFixtur
         log.warning("two")
         log.debug("not told")
     log.info("nor is this")
-    assert capsys.readouterr() == ("", "100% of a\\x1b[2J\\nb \\ud800\ntwo\n")
+    assert capsys.readouterr() == ("", "100% of a\\x1b[2J\\nb \\ud800\nWARNING: two\n")
     assert [type(handler) for handler in logging.getLogger("nmt").handlers] == [logging.NullHandler]
 
 

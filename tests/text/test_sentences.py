@@ -61,7 +61,8 @@ def test_long_lines_take_little_time(part: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tgt_language", "glue"), [("de", " "), ("zh", ""), ("zh-TW", ""), ("ja", ""), ("th", " "), ("", " ")]
+    ("tgt_language", "glue"),
+    [("de", " "), ("zh", ""), ("zh-TW", ""), ("cmn", ""), ("jpn", ""), ("ja", ""), ("th", " "), ("", " ")],
 )
 def test_what_stands_between_translations(tgt_language: str, glue: str) -> None:
     assert SentenceSplitter("en", tgt_language).glue == glue

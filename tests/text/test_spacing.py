@@ -82,6 +82,9 @@ def test_straight_quotes_are_never_learnt() -> None:
         (['"', "a", '"', '"', "b", '"'], '"a" "b"'),
         (['"'], '"'),
         (["a", "b"], "a b"),
+        (["The", "boys", "'", "room", "."], "The boys' room."),  # an apostrophe has no partner
+        (["She", "said", ":", "'", "Go", "!"], "She said : 'Go!"),
+        (["Lass", "'", "den", "'", "Hund", "'", "da"], "Lass 'den' Hund' da"),
         (["never", "seen", "#"], "never seen #"),
     ],
 )
@@ -97,3 +100,21 @@ def test_every_sentence_of_the_sample_is_restored(language: str, column: int) ->
     tokenizer = WordTokenizer(language)
     tokenizer.learn_spacing(sentences)
     assert [tokenizer.detokenize(tokens) for tokens in tokenizer.tokenize(sentences)] == sentences
+
+
+@pytest.mark.parametrize(
+    ("training", "tokens", "text"),
+    [
+        (["It is open."], ["You", "can", "not", "buy", "it", "."], "You cannot buy it."),
+        (["It is open.", "You can not go."], ["You", "can", "not", "buy", "it", "."], "You can not buy it."),
+        (["You cannot go.", "You can not."], ["I", "can", "not", "."], "I cannot."),  # as often together as apart
+        (["It is open."], ["I", "do", "n't", "know", "."], "I don't know."),
+        (["It is open."], ["At", "10", "am", "."], "At 10 am."),
+    ],
+)
+def test_words_that_spacy_splits_are_one_word_unless_text_has_two(
+    training: list[str], tokens: list[str], text: str
+) -> None:
+    tokenizer = WordTokenizer("en")
+    tokenizer.learn_spacing(training)
+    assert tokenizer.detokenize(tokens) == text

@@ -224,7 +224,7 @@ def test_a_registered_language_is_known(monkeypatch: pytest.MonkeyPatch) -> None
         UNIGRAM,
         SubwordTokenizer.learn(SAMPLE, algorithm="bpe", vocabulary_size=150, lowercase=True),
         WORDS,
-        WordTokenizer("en", lowercase=True, spacing=Spacing(["."], ["("])),
+        WordTokenizer("en", lowercase=True, spacing=Spacing(["."], ["("], [("can", "not")])),
         WhitespaceTokenizer(),
         WhitespaceTokenizer(lowercase=True),
     ],
