@@ -18,11 +18,12 @@ class TokenizerSettings(BaseModel):
 
 
 class WordSettings(TokenizerSettings):
-    """A word tokenizer: its language, and tokens that are attached to their neighbours."""
+    """A word tokenizer: its language, tokens that are attached to their neighbours, and words that are one token."""
 
     language: StrictStr
     glue_left: list[StrictStr]
     glue_right: list[StrictStr]
+    symbols: list[StrictStr] = []
 
 
 Settings = TypeVar("Settings")
