@@ -1,9 +1,9 @@
 """What the JSON files of a text folder hold."""
 
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, StrictBool, StrictStr, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, StrictBool, StrictStr, TypeAdapter, ValidationError
 
 from nmt.system.errors import DataError, shorten
 from nmt.system.files import read_json
@@ -23,7 +23,7 @@ class WordSettings(TokenizerSettings):
     language: StrictStr
     glue_left: list[StrictStr]
     glue_right: list[StrictStr]
-    symbols: list[StrictStr] = []
+    symbols: list[Annotated[str, Field(pattern="^<[a-z0-9]+>$")]] = []
 
 
 Settings = TypeVar("Settings")

@@ -256,6 +256,7 @@ GOOD = {"kind": "spacy", "language": "en", "lowercase": False, "glue_left": ["."
         *(GOOD | {"lowercase": value} for value in ("false", 0)),
         *(GOOD | {"kind": value} for value in (["spacy"], None)),
         *(GOOD | {"glue_right": [["a"]]}, GOOD | {"language": None}),
+        *(GOOD | {"symbols": value} for value in (None, "<bt>", [""], ["a b"], ["<BT>"])),
         *({"kind": "subword", "lowercase": value} for value in ("no", False)),
     ],
 )
