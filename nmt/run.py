@@ -14,6 +14,7 @@ from nmt.models.run_records import RunOutcome
 from nmt.system import options
 from nmt.system.errors import DataError, as_nmt_errors
 from nmt.system.files import AnyPath
+from nmt.system.surroundings import plain_torch
 from nmt.training.run import train as train_run
 from nmt.translation.loading import load
 
@@ -120,4 +121,10 @@ def check(
             return
         from nmt.training.readiness import check_readiness
 
-        yield from check_readiness(settings, directory)
+        steps = check_readiness(settings, directory)
+        while True:
+            with plain_torch():  # not while the caller has the finding
+                finding = next(steps, None)
+            if finding is None:
+                return
+            yield finding

@@ -14,6 +14,7 @@ from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPaths, as_names, real_path, write_json, write_text
 from nmt.system.options import Option
+from nmt.system.surroundings import plain_torch
 
 if TYPE_CHECKING:
     from nmt.comparison.plan import Trial
@@ -54,6 +55,7 @@ class ComparisonResult:
 
 
 @as_nmt_errors()
+@plain_torch()
 def compare(
     comparison: Annotated[AnyPaths, options.COMPARISON] = (),
     *,

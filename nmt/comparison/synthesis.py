@@ -10,6 +10,7 @@ from nmt.system import options
 from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors
 from nmt.system.files import AnyPaths, as_names
 from nmt.system.options import Option
+from nmt.system.surroundings import plain_torch
 
 if TYPE_CHECKING:
     from nmt.config import Config, Overrides
@@ -36,6 +37,7 @@ class Synthesis:
 
 
 @as_nmt_errors()
+@plain_torch()
 def backtranslate(
     config: Annotated[str | Path | Config, options.CONFIG],
     *,

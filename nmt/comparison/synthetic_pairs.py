@@ -210,8 +210,11 @@ class Steps:
         return read_examples(path) if path.exists() else []
 
     def training_text(self) -> list[Pair]:
-        """Training pairs of the pairs alone."""
-        return read_training_pairs(self.data, open_data(self.data).load_processor(), sys.maxsize)
+        """Training pairs of the pairs alone, without the tags of further corpora, which are no text."""
+        pairs = read_training_pairs(self.data, open_data(self.data).load_processor(), sys.maxsize)
+        for tag in {extra.tag for extra in self.config.data.extra.values() if extra.tag}:
+            pairs = [Pair(src.removeprefix(f"{tag} "), tgt) for src, tgt in pairs]
+        return pairs
 
     def collect(self, path: Path) -> None:
         """Write what is to be translated: each sentence once, without those of valid and test.

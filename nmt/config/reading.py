@@ -181,7 +181,8 @@ def _merge(below: Tree, above: Tree, section: type[Section] | None = None) -> Tr
         below: Values that are replaced or added to.
         above: Values that win.
         section: The class of their section: if a section within it changes its kind, the keys that the old kind has
-            and the new one lacks are dropped below. None keeps all.
+            and the new one lacks are dropped below; {} in place of keys of the user's own drops all of them. None
+            keeps all.
     """
     parts = dict(below.value)
     for key, part in above.value.items():
@@ -189,6 +190,9 @@ def _merge(below: Tree, above: Tree, section: type[Section] | None = None) -> Tr
         if old and isinstance(old.value, dict) and isinstance(part.value, dict):
             field = section.model_fields.get(key) if section else None
             kind = find_section(field, {**old.plain(), **part.plain()}) if field else None
+            if field and kind is None and not part.value:  # {} in place of keys of the user's own: none of them
+                parts[key] = part
+                continue
             before = find_section(field, old.plain()) if field else None
             dropped = before.model_fields.keys() - kind.model_fields.keys() if before and kind else set()
             old = Tree({name: value for name, value in old.value.items() if name not in dropped}, old.where)

@@ -78,11 +78,16 @@ class Tree(NamedTuple):
         return cls([cls.of(part, where) for part in value] if isinstance(value, list) else value, where)
 
     def part(self, keep: Callable[[str, Tree], bool], above: str = "") -> Tree:
-        """The values, in their sections, of which `keep` is true; it gets their dotted path and themselves."""
+        """The values, in their sections, of which `keep` is true; it gets their dotted path and themselves.
+
+        A section that is empty is a value; one that becomes empty is dropped: it may need keys that it lost.
+        """
         parts = {}
         for key, part in self.value.items():
-            if isinstance(part.value, dict):
-                parts[key] = part.part(keep, f"{above}{key}.")
+            if isinstance(part.value, dict) and part.value:
+                kept = part.part(keep, f"{above}{key}.")
+                if kept.value:
+                    parts[key] = kept
             elif keep(f"{above}{key}", part):
                 parts[key] = part
         return Tree(parts, self.where)

@@ -6,7 +6,7 @@ before it.
 
 import math
 from bisect import bisect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate, chain, islice, pairwise, repeat
 
@@ -147,7 +147,7 @@ def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segment:
     return segment
 
 
-def resample_words(segment: Segment, vocabulary: Vocabulary) -> Resample:
+def resample_words(segment: Segment, vocabulary: Vocabulary, symbols: Collection[str] = ()) -> Resample:
     """Build a function that segments the words of a sentence again.
 
     A word keeps its pieces if one of them, or one of the new ones, is not in the vocabulary.
@@ -155,16 +155,21 @@ def resample_words(segment: Segment, vocabulary: Vocabulary) -> Resample:
     Args:
         segment: Function from a word and draws to pieces.
         vocabulary: Subwords; a word is a piece that starts with `WORD_BEGINNING` and the pieces up to the next such.
+        symbols: Pieces that stay whole: each is a word.
     """
     begins_word = [token.startswith(WORD_BEGINNING) for token in vocabulary.tokens]
+    is_symbol = [token in symbols for token in vocabulary.tokens]
+
+    def starts_word(before: int, word_id: int) -> bool:
+        return begins_word[word_id] or is_symbol[word_id] or is_symbol[before]
 
     def resample(ids: Ids, draws: Iterator[float]) -> Ids:
         sentence: list[int] = ids.tolist()
-        starts = [index for index, word_id in enumerate(sentence) if index and begins_word[word_id]]
+        starts = [index for index, pair in enumerate(pairwise(sentence), start=1) if starts_word(*pair)]
         segmented: list[int] = []
         for start, end in pairwise([0, *starts, len(sentence)]):
             usual = sentence[start:end]
-            if UNK_ID in usual:
+            if UNK_ID in usual or (usual and is_symbol[usual[0]]):
                 segmented += usual
             else:
                 sampled = vocabulary.encode(segment("".join(vocabulary.decode(usual)), draws))
@@ -193,7 +198,7 @@ def _make_resample(noise: NoiseSection, data: DataDirectory, side: str, vocabula
         raise ConfigError(
             f"train.noise.{key}: {data.path} has no {algorithm} subwords; preprocess again, or turn this off"
         )
-    return resample_words(sample(tokenizer.scores), vocabulary)
+    return resample_words(sample(tokenizer.scores), vocabulary, tokenizer.symbols)
 
 
 def _uniform(generator: np.random.Generator) -> Iterator[float]:

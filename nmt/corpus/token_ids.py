@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -26,8 +27,17 @@ from nmt.system.errors import DataError
 from nmt.system.files import check_file
 from nmt.system.progress import progress_bar
 from nmt.text.processor import SEEN, SIDES, TEXT, TextProcessor, load_processor
-from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer, load_tokenizer
+from nmt.text.tokenizers import (
+    WORD_BEGINNING,
+    SubwordTokenizer,
+    Tokenizer,
+    WhitespaceTokenizer,
+    WordTokenizer,
+    load_tokenizer,
+)
 from nmt.text.vocabulary import LARGER, UNK_ID, Vocabulary
+
+log = logging.getLogger(__name__)
 
 PIECE = 1 << 20
 """Tokens that are looked at together."""
@@ -66,6 +76,8 @@ def encode_splits(
     vocabularies = reused.vocabularies if reused else _make_vocabularies(config.text, sides, tokenizers)
     processor = TextProcessor(*tokenizers, *vocabularies, make_text_normalizer(config.data.cleaning))
     processor.save(text)
+    if reused:
+        _warn_of_unknown_tags(config, processor)
 
     # Numbers -> ids, of the pairs whose sides both fit.
     longest = config.text.max_length
@@ -147,28 +159,51 @@ def _sample(lines: Lines, rows: Rows, size: int) -> Iterator[str]:
 
 def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tokenizer, Tokenizer]:
     text, src, tgt = config.text, store.lines("src"), store.lines("tgt")
+    tags = _tags(config)
     if text.tokenizer == "whitespace":
         tokenizer = WhitespaceTokenizer(lowercase=text.lowercase)
         return tokenizer, tokenizer
     if text.tokenizer == "spacy":
-        words = [WordTokenizer(language, lowercase=text.lowercase) for language in config.data.languages]
+        source, target = config.data.languages
+        words = [
+            WordTokenizer(source, lowercase=text.lowercase, symbols=tags),
+            WordTokenizer(target, lowercase=text.lowercase),
+        ]
         for word_tokenizer, lines in zip(words, (src, tgt), strict=True):
             word_tokenizer.learn_spacing(_sample(lines, rows, SPACING_SAMPLE))
         return words[0], words[1]
 
-    def learn(*sides: Lines) -> SubwordTokenizer:
+    def learn(*sides: Lines, symbols: Iterable[str] = ()) -> SubwordTokenizer:
         return SubwordTokenizer.learn(
             (line for lines in sides for line in _sample(lines, rows, text.subword.sample)),
             algorithm=text.subword.algorithm,
             vocabulary_size=text.subword.vocabulary_size,
             lowercase=text.lowercase,
-            symbols=[extra.tag for extra in config.data.extra.values() if extra.tag],
+            symbols=symbols,
         )
 
     if text.subword.joint:
-        joint = learn(src, tgt)
+        joint = learn(src, tgt, symbols=tags)
         return joint, joint
-    return learn(src), learn(tgt)
+    return learn(src, symbols=tags), learn(tgt)
+
+
+def _tags(config: Config) -> list[str]:
+    """The tags of further corpora, each of which is one token at the beginning of a source."""
+    return sorted({extra.tag for extra in config.data.extra.values() if extra.tag})
+
+
+def _warn_of_unknown_tags(config: Config, processor: TextProcessor) -> None:
+    """Warn of tags that the tokens of a parent do not have."""
+    for tag in _tags(config):
+        (tokens,) = processor.tokenize_source([tag])
+        words = [token for token in tokens if token != WORD_BEGINNING]  # an older model has the space as a piece
+        is_one = [word.removeprefix(WORD_BEGINNING) for word in words] == [tag]
+        if not is_one or UNK_ID in processor.src_vocabulary.encode(words):
+            log.warning(
+                f"data.extra: the tag {tag} is no token of {config.parent.run}, which reads it as {' '.join(tokens)}; "
+                "set parent.pieces=own"
+            )
 
 
 def _make_vocabularies(
@@ -178,7 +213,8 @@ def _make_vocabularies(
     counts = [side.counter() for side in sides]
     if options.min_count == 0:
         for count, tokenizer in zip(counts, tokenizers, strict=True):
-            count.update(dict.fromkeys(tokenizer.scores, 0) if isinstance(tokenizer, SubwordTokenizer) else {})
+            if isinstance(tokenizer, SubwordTokenizer):
+                count.update(dict.fromkeys([*tokenizer.symbols, *tokenizer.scores], 0))
     if options.joint:
         counts[0].update(counts[1])  # `+` would drop tokens that never occur
         counts = [counts[0]] * 2

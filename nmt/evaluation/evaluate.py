@@ -8,6 +8,7 @@ from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.system.options import Option
+from nmt.system.surroundings import plain_torch
 from nmt.translation.loading import open_translator
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 @as_nmt_errors()
+@plain_torch()
 def evaluate(
     model: options.Models = None,
     *,

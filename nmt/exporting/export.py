@@ -13,6 +13,7 @@ from nmt.system.files import AnyPath, as_path, as_paths, atomic_file, read_json,
 from nmt.system.options import Option
 from nmt.system.outputs import check_files, check_output
 from nmt.system.replacement import atomic_directory, locked
+from nmt.system.surroundings import plain_torch
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ def _known(to: str) -> str:
 
 
 @as_nmt_errors()
+@plain_torch()
 def export(
     model: options.Model = None,
     *,

@@ -122,10 +122,10 @@ def write_usage(model: SavedModel, path: Path, usage: str, program: str) -> Iter
     Yields:
         See `Format.write`.
     """
-    for side, name in (("src", "source"), ("tgt", "target")):
-        pieces = model.text / f"{side}.subwords.model"
-        if pieces.exists():
-            (path / f"{name}.spm").write_bytes(pieces.read_bytes())
+    names = (("src", "source"), ("tgt", "target"))
+    for (side, name), tokenizer in zip(names, model.load_processor().tokenizers, strict=True):
+        if tokenizer.kind == "subword":
+            (path / f"{name}.spm").write_bytes((model.text / f"{side}.subwords.model").read_bytes())
     remarks = list(describe_text(model, program))
     lines = "\n".join(f"- {remark}" for remark in remarks)
     write_text(path / CARD, usage.format(config=model.config, remarks=lines) + read_card(model.path))

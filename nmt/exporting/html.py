@@ -120,12 +120,12 @@ def _describe_repairs(normalizer: Normalizer) -> dict[str, Any]:
 
 
 def _describe_pieces(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Pieces in order; the scores of BPE are their ranks, those of unigram pieces float32 numbers."""
+    """Pieces in order, and symbols; the scores of BPE are ranks, those of unigram pieces float32 numbers."""
     if not isinstance(tokenizer, SubwordTokenizer):
-        return {"algorithm": None, "pieces": [], "scores": None}
+        return {"algorithm": None, "symbols": [], "pieces": [], "scores": None}
     algorithm, scores = tokenizer.algorithm, tokenizer.scores
     floats = None if algorithm == "bpe" else [float(str(np.float32(score))) for score in scores.values()]
-    return {"algorithm": algorithm, "pieces": list(scores), "scores": floats}
+    return {"algorithm": algorithm, "symbols": tokenizer.symbols, "pieces": list(scores), "scores": floats}
 
 
 FORMAT = Format(write, find_obstacles, quantizations=("int8",), suffix=".html", several=True)

@@ -47,7 +47,8 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     graphs = build_graphs(model.model.float(), model.config)
     for graph in graphs:
         graph.write(path / f"{graph.name}.onnx")
-    decode, tokenizer = model.config.decode, model.load_processor().tgt_tokenizer
+    decode = model.config.decode
+    source, target = model.load_processor().tokenizers
     limits = [decode.max_length, model.model.decoder.max_length]
     settings = {
         "special_ids": [PAD_ID, UNK_ID, BOS_ID, EOS_ID],
@@ -55,7 +56,8 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
         "max_length": min(filter(None, limits)),
         "max_length_ratio": decode.max_length_ratio,
         "length_margin": Lengths.margin,
-        "target_pieces": tokenizer.kind == "subword",
+        "source_pieces": source.kind == "subword",
+        "target_pieces": target.kind == "subword",
         **{graph.name: {"inputs": list(graph.inputs), "outputs": list(graph.outputs)} for graph in graphs},
         "source_tokens": model.src_vocabulary.tokens,
         "target_tokens": model.tgt_vocabulary.tokens,

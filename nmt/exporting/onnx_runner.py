@@ -21,8 +21,8 @@ class Translator:
         graphs = (folder / f"{name}.onnx" for name in ("encoder", "decoder"))
         self.encoder, self.decoder = (onnxruntime.InferenceSession(graph, options) for graph in graphs)
         self.settings = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-        pieces = folder / "source.spm"
-        self.pieces = sentencepiece.SentencePieceProcessor(str(pieces)) if pieces.exists() else None
+        pieces = str(folder / "source.spm")
+        self.pieces = sentencepiece.SentencePieceProcessor(pieces) if self.settings["source_pieces"] else None
         special = len(self.settings["special_ids"])  # text that looks like a special token is unknown
         self.ids = {token: special + n for n, token in enumerate(self.settings["source_tokens"][special:])}
 

@@ -26,36 +26,57 @@ function repair(text, { removed, unescape, unicode, replaced }) {
   return text;
 }
 
-/** Byte pair encoding (Sennrich et al., 2016): the neighbours whose piece was learnt first are merged first. */
-const mergePairs = (scores) => (symbols) => {
-  for (;;) {
-    let best = -Infinity, place = -1;
-    for (let n = 0; n + 1 < symbols.length; n++) {
-      const score = scores.get(symbols[n] + symbols[n + 1]);
-      if (score > best) [best, place] = [score, n];
-    }
-    if (place < 0) return symbols;
-    symbols.splice(place, 2, symbols[place] + symbols[place + 1]);
+/** Characters of a text, but each of the user's symbols in it whole: at every place the longest. */
+function splitAtSymbols(text, symbols) {
+  const parts = [];
+  for (let begin = 0; begin < text.length;) {
+    const fitting = symbols.filter((symbol) => text.startsWith(symbol, begin));
+    const character = String.fromCodePoint(text.codePointAt(begin));
+    const part = fitting.reduce((longest, symbol) => (symbol.length > longest.length ? symbol : longest), "") || character;
+    parts.push(part);
+    begin += part.length;
   }
-};
+  return parts;
+}
+
+/** Byte pair encoding (Sennrich et al., 2016): the neighbours whose piece was learnt first are merged first. */
+function mergePairs(scores, symbols) {
+  const whole = new Set(symbols);
+  return (text) => {
+    const parts = splitAtSymbols(text, symbols);
+    for (;;) {
+      let best = -Infinity, place = -1;
+      for (let n = 0; n + 1 < parts.length; n++) {
+        if (whole.has(parts[n]) || whole.has(parts[n + 1])) continue;
+        const score = scores.get(parts[n] + parts[n + 1]);
+        if (score > best) [best, place] = [score, n];
+      }
+      if (place < 0) return parts;
+      parts.splice(place, 2, parts[place] + parts[place + 1]);
+    }
+  };
+}
 
 /** The most probable segmentation into unigram pieces (Kudo, 2018). Sums are rounded as there. */
-function findBestPath(scores) {
+function findBestPath(learnt, symbols) {
+  // As in SentencePiece, where this exceeds the score of all that is learnt, so that a symbol stays whole.
+  const scores = new Map([...learnt, ...symbols.map((symbol) => [symbol, -0.1])]);
   const longest = Math.max(...[...scores.keys()].map((piece) => [...piece].length));
-  const unknown = Math.fround(Math.min(...scores.values()) - 10);
-  return (symbols) => {
+  const unknown = Math.fround(Math.min(...learnt.values()) - 10);
+  return (text) => {
+    const characters = [...text];
     const ends = [{ total: 0, begin: 0 }], found = [];
-    symbols.forEach((symbol, begin) => {
+    characters.forEach((character, begin) => {
       let piece = "";
-      for (let end = begin + 1; end <= Math.min(symbols.length, begin + longest); end++) {
-        piece += symbols[end - 1];
+      for (let end = begin + 1; end <= Math.min(characters.length, begin + longest); end++) {
+        piece += characters[end - 1];
         const score = scores.get(piece) ?? (end === begin + 1 ? unknown : undefined);
         if (score === undefined) continue;
         const total = Math.fround(ends[begin].total + score);
         if (!ends[end] || total > ends[end].total) ends[end] = { total, begin };
       }
     });
-    for (let end = symbols.length; end > 0; end = ends[end].begin) found.unshift(symbols.slice(ends[end].begin, end).join(""));
+    for (let end = characters.length; end > 0; end = ends[end].begin) found.unshift(characters.slice(ends[end].begin, end).join(""));
     return found;
   };
 }
@@ -64,15 +85,17 @@ const ALGORITHMS = { bpe: mergePairs, unigram: findBestPath };
 
 /** Both sides of a language pair.
  *
- * `settings` has the repairs, the tokens of both vocabularies, and of the source the kind of tokenizer and its pieces.
+ * `settings` has the repairs, the tokens of both vocabularies, and of the source the kind of tokenizer, its pieces and
+ * the user's symbols, which no algorithm has learnt.
  */
 class TextProcessor {
   constructor(settings) {
     this.settings = settings;
     this.ids = new Map(settings.src.tokens.map((token, id) => [token, id]).filter(([, id]) => id > EOS));
-    const { algorithm, pieces, scores } = settings.src;
-    this.scores = new Map(pieces.map((piece, rank) => [piece, scores ? Math.fround(scores[rank]) : -rank]));
-    this.segment = algorithm && ALGORITHMS[algorithm](this.scores);
+    const { algorithm, symbols, pieces, scores } = settings.src;
+    const learnt = new Map(pieces.map((piece, rank) => [piece, scores ? Math.fround(scores[rank]) : -rank]));
+    this.known = new Set([...symbols, ...pieces]);
+    this.segment = algorithm && ALGORITHMS[algorithm](learnt, symbols);
   }
 
   /** Tokens of a source. */
@@ -80,13 +103,13 @@ class TextProcessor {
     let line = repair(text, this.settings.repairs);
     if (this.settings.src.lowercase) line = line.toLowerCase();
     if (!this.segment) return line.split(BLANKS).filter(Boolean);
-    const symbols = [...`${WORD_BEGINNING}${line.replace(/ /g, WORD_BEGINNING)}`.replace(/\u2581+$/, "")];
+    const marked = `${WORD_BEGINNING}${line.replace(/ /g, WORD_BEGINNING)}`.replace(/\u2581+$/, "");
     const tokens = [];
     let unknown = false;
-    for (const piece of this.segment(symbols)) {
+    for (const piece of this.segment(marked)) {
       // Unknown pieces in a row are one.
-      if (unknown && !this.scores.has(piece)) tokens.push(tokens.pop() + piece); else tokens.push(piece);
-      unknown = !this.scores.has(piece);
+      if (unknown && !this.known.has(piece)) tokens.push(tokens.pop() + piece); else tokens.push(piece);
+      unknown = !this.known.has(piece);
     }
     return tokens;
   }

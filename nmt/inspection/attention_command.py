@@ -10,6 +10,7 @@ from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, as_paths, write_json
 from nmt.system.options import Option
+from nmt.system.surroundings import plain_torch
 from nmt.translation.loading import open_translator
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 @as_nmt_errors()
+@plain_torch()
 def measure_attention(
     sentence: options.Sentence = None,
     *,

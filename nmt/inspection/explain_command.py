@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.options import Argument
+from nmt.system.surroundings import plain_torch
 from nmt.translation.stream import within_memory
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ NUMBERS = 8
 
 
 @as_nmt_errors()
+@plain_torch()
 def explain(
     sentence: Annotated[str, Argument(metavar="SENTENCE")],
     *,

@@ -10,9 +10,11 @@ from nmt.system import options
 from nmt.system.errors import as_nmt_errors
 from nmt.system.files import AnyPath, as_path, as_paths
 from nmt.system.options import Option
+from nmt.system.surroundings import plain_torch
 
 
 @as_nmt_errors()
+@plain_torch()
 def report(
     model: options.Model = None,
     *,

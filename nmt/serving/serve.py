@@ -14,6 +14,7 @@ from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_paths
 from nmt.system.options import Option
+from nmt.system.surroundings import plain_torch
 from nmt.translation.input import read_text
 from nmt.translation.loading import open_translator
 
@@ -24,6 +25,7 @@ LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml", "prometheus_cli
 
 
 @as_nmt_errors()
+@plain_torch()
 def serve(
     model: Annotated[AnyPaths, options.DIRECTIONS] = (),
     *,

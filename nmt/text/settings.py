@@ -1,9 +1,9 @@
 """What the JSON files of a text folder hold."""
 
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, StrictBool, StrictStr, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, StrictBool, StrictStr, TypeAdapter, ValidationError
 
 from nmt.system.errors import DataError, shorten
 from nmt.system.files import read_json
@@ -18,12 +18,13 @@ class TokenizerSettings(BaseModel):
 
 
 class WordSettings(TokenizerSettings):
-    """A word tokenizer: its language, tokens that are attached to their neighbours, and to each other."""
+    """A word tokenizer: its language, tokens that are attached to others, and words that are one token."""
 
     language: StrictStr
     glue_left: list[StrictStr]
     glue_right: list[StrictStr]
     glue_pairs: list[tuple[StrictStr, StrictStr]] = []
+    symbols: list[Annotated[str, Field(pattern="^<[a-z0-9]+>$")]] = []
 
 
 Settings = TypeVar("Settings")

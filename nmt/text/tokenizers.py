@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import check_file, read_bytes, write_json
 from nmt.system.limits import MAX_TEXT_FILE
 from nmt.text.languages import base_language
+from nmt.text.piece_model import Algorithm, read_training
 from nmt.text.settings import TokenizerSettings, WordSettings, read_settings
 from nmt.text.spacing import Spacing
 
@@ -27,7 +28,6 @@ WORD_BEGINNING = "\u2581"  # SentencePiece's mark for a space and for the start 
 
 ANY_LANGUAGE = "use text.tokenizer: subword or whitespace"
 """Advice for a language that spaCy does not know."""
-Algorithm = Literal["bpe", "unigram"]
 _OVERLONG = re.compile(r"(\S{200})(?=\S)")
 
 
@@ -79,6 +79,7 @@ class WordTokenizer(Tokenizer):
         language: Language code that spaCy knows, such as `en`.
         lowercase: Lower-case before splitting.
         spacing: Where spaces go when tokens are joined; see `learn_spacing`.
+        symbols: Texts between spaces that are always one token.
 
     Raises:
         ConfigError: spaCy has no tokenizer for the language.
@@ -86,7 +87,9 @@ class WordTokenizer(Tokenizer):
 
     kind = "spacy"
 
-    def __init__(self, language: str, *, lowercase: bool = False, spacing: Spacing | None = None) -> None:
+    def __init__(
+        self, language: str, *, lowercase: bool = False, spacing: Spacing | None = None, symbols: Iterable[str] = ()
+    ) -> None:
         try:
             self._nlp = blank_language(language)
         except ImportError as error:
@@ -97,6 +100,9 @@ class WordTokenizer(Tokenizer):
         self.language = language
         self.lowercase = lowercase
         self.spacing = spacing or Spacing()
+        self.symbols = sorted(set(symbols))
+        for symbol in self.symbols:
+            self._nlp.tokenizer.add_special_case(symbol, [{"ORTH": symbol}])
 
     def _docs(self, lines: Iterable[str]) -> Iterator[Any]:
         for line in lines:
@@ -122,7 +128,8 @@ class WordTokenizer(Tokenizer):
         """
         from spacy.symbols import ORTH
 
-        words = ([part[ORTH] for part in parts] for parts in self._nlp.tokenizer.rules.values())
+        rules = self._nlp.tokenizer.rules.items()
+        words = ([part[ORTH] for part in parts] for word, parts in rules if word not in self.symbols)
         pairs = {pair for word in words for pair in pairwise(word) if not re.search(r"\d", "".join(pair))}
         return {(before.lower(), token.lower()) for before, token in pairs} if self.lowercase else pairs
 
@@ -131,7 +138,7 @@ class WordTokenizer(Tokenizer):
         return self.spacing.join(tokens)
 
     def save(self, directory: Path, side: str) -> None:
-        """Write language, casing, spaCy's version and the learnt spacing."""
+        """Write language, casing, spaCy's version, the learnt spacing and the symbols."""
         settings = {
             "kind": self.kind,
             "language": self.language,
@@ -140,6 +147,7 @@ class WordTokenizer(Tokenizer):
             "glue_left": sorted(self.spacing.left),
             "glue_right": sorted(self.spacing.right),
             "glue_pairs": sorted(self.spacing.compounds),
+            **({"symbols": self.symbols} if self.symbols else {}),
         }
         write_json(directory / f"{side}.tokenizer.json", settings)
 
@@ -164,7 +172,20 @@ def blank_language(language: str) -> Any:
 
 
 class SubwordTokenizer(Tokenizer):
-    """SentencePiece BPE (Sennrich et al., 2016) or unigram pieces (Kudo, 2018); spacing is part of the pieces."""
+    """SentencePiece BPE (Sennrich et al., 2016) or unigram pieces (Kudo, 2018); spacing is part of the pieces.
+
+    Args:
+        model: A serialised model of SentencePiece.
+        lowercase: Lower-case text first.
+
+    Attributes:
+        algorithm: The algorithm that learnt the pieces, as the model records it.
+        symbols: Pieces that no algorithm has learnt: they are whole wherever a text has them.
+
+    Raises:
+        ValueError: The model is damaged, or its pieces were learnt in another way.
+        RuntimeError: The model is damaged.
+    """
 
     kind = "subword"
 
@@ -175,6 +196,13 @@ class SubwordTokenizer(Tokenizer):
         self._processor = sentencepiece.SentencePieceProcessor()
         self._processor.LoadFromSerializedProto(model)
         self.lowercase = lowercase
+        training = read_training(model)
+        self.algorithm = training.algorithm
+        self.symbols = [symbol for symbol in training.symbols if self._is_piece(symbol)]
+
+    def _is_piece(self, text: str) -> bool:
+        """True if a text is a piece."""
+        return not self._processor.is_unknown(self._processor.piece_to_id(text))
 
     @classmethod
     def learn(
@@ -193,13 +221,15 @@ class SubwordTokenizer(Tokenizer):
             algorithm: `bpe` or `unigram`.
             vocabulary_size: Total number of pieces.
             lowercase: Lower-case the text first.
-            symbols: Texts that are always one piece.
+            symbols: Words that are always one piece, together with the space before them.
 
         Raises:
             DataError: The text is too small for so many pieces, or too varied for so few.
         """
         import sentencepiece
 
+        # With the space before it, a word is one piece and not two: google/sentencepiece puts a space before a line.
+        whole = [WORD_BEGINNING + symbol for symbol in sorted(set(symbols))]
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -211,7 +241,7 @@ class SubwordTokenizer(Tokenizer):
                 normalization_rule_name="identity",
                 remove_extra_whitespaces=True,
                 hard_vocab_limit=True,
-                user_defined_symbols=sorted(set(symbols)),
+                user_defined_symbols=whole,
                 num_threads=1,
                 max_sentence_length=1_000_000,
                 minloglevel=2,
@@ -239,19 +269,14 @@ class SubwordTokenizer(Tokenizer):
 
     @property
     def scores(self) -> dict[str, float]:
-        """Pieces except control pieces, in SentencePiece's order, and their scores.
+        """The pieces that the algorithm has learnt, without symbols, in SentencePiece's order, and their scores.
 
         A score is a log-probability, or for BPE minus the rank of its merge.
         """
         processor = self._processor
         ids = (i for i in range(processor.get_piece_size()) if not (processor.is_unknown(i) or processor.is_control(i)))
-        return {processor.id_to_piece(index): processor.get_score(index) for index in ids}
-
-    @property
-    def algorithm(self) -> Algorithm:
-        """The algorithm that learnt the pieces: only BPE has the scores 0, -1, -2 and so on."""
-        scores = list(self.scores.values())
-        return "bpe" if scores == [-rank for rank in range(len(scores))] else "unigram"
+        scores = {processor.id_to_piece(index): processor.get_score(index) for index in ids}
+        return {piece: score for piece, score in scores.items() if piece not in self.symbols}
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Join the pieces; spaces are part of them."""
@@ -278,13 +303,13 @@ def load_tokenizer(directory: Path, side: str) -> Tokenizer:
         words = read_settings(path, WordSettings)
         try:
             spacing = Spacing(words.glue_left, words.glue_right, words.glue_pairs)
-            return WordTokenizer(words.language, lowercase=words.lowercase, spacing=spacing)
+            return WordTokenizer(words.language, lowercase=words.lowercase, spacing=spacing, symbols=words.symbols)
         except ConfigError as error:
             raise DataError(f"{path}: {str(error).removesuffix(f'; {ANY_LANGUAGE}')}") from None
     model = check_file(directory / f"{side}.subwords.model", directory)
     try:
         return SubwordTokenizer(read_bytes(model, MAX_TEXT_FILE), lowercase=settings.lowercase)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         raise DataError(f"{model}: damaged ({shorten(str(error))})") from None
     except OSError as error:
         raise DataError(f"{model}: cannot be read ({error.strerror}); the directory is incomplete") from None

@@ -13,6 +13,7 @@ from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors, list_
 from nmt.system.files import AnyPath, AnyPaths, as_paths
 from nmt.system.options import Argument, Option
 from nmt.system.replacement import locked
+from nmt.system.surroundings import plain_torch
 from nmt.translation.loading import text_of
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 
 @as_nmt_errors()
+@plain_torch()
 def average(
     models: Annotated[AnyPaths, Argument(metavar="MODEL")],
     output: Annotated[AnyPath, Option("-o", "DIR")],

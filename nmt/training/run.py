@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from nmt.corpus.prepare import find_prepared_data
 from nmt.system import options
 from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors, when_out_of_memory
+from nmt.system.surroundings import plain_torch
 
 if TYPE_CHECKING:
     from nmt.config import Config, Overrides
@@ -26,6 +27,7 @@ BAR = "{percentage:3.0f}%|{bar:12}| {n_fmt}/{total_fmt}, {remaining} left{postfi
 
 
 @as_nmt_errors()
+@plain_torch()
 def train(
     config: Annotated[str | Path | Config, options.CONFIG],
     *,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
+from nmt.system.surroundings import plain_torch
 
 if TYPE_CHECKING:
     from nmt.config import Overrides
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 
 @as_nmt_errors()
+@plain_torch()
 def load(
     model: AnyPaths | None = None,
     *,

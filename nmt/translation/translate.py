@@ -20,6 +20,7 @@ from nmt.system.options import Option
 from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
 from nmt.system.resumable import Origin, open_resumable
+from nmt.system.surroundings import plain_torch
 from nmt.system.version import __version__
 from nmt.translation.input import open_input, stream_lines
 from nmt.translation.loading import load
@@ -175,6 +176,7 @@ def _open_text(sentence: str | None, path: Path | None) -> tuple[str, AbstractCo
 
 
 @as_nmt_errors()
+@plain_torch()
 def translate_file(
     translator: Translator,
     source: AnyPath,

@@ -19,6 +19,7 @@ from nmt.search.beam_tree import BeamTree
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
 from nmt.system.errors import CONTROL, CheckpointError, ConfigError
+from nmt.system.surroundings import plain_torch
 from nmt.text.languages import base_language
 from nmt.text.processor import TextProcessor
 from nmt.text.repeats import most_copies
@@ -114,6 +115,7 @@ class Translator:
     def translate(
         self, texts: Sequence[str], n_best: int, with_alignment: bool = False, *, advance: Advance = ...
     ) -> list[list[Translation]]: ...
+    @plain_torch()
     def translate(
         self,
         texts: str | Sequence[str],
@@ -158,6 +160,7 @@ class Translator:
         chosen = [ranked[0] for ranked in translations] if n_best is None else translations
         return chosen[0] if isinstance(texts, str) else chosen
 
+    @plain_torch()
     def score(self, texts: Sequence[str], targets: Sequence[str], *, with_alignment: bool = False) -> list[Translation]:
         """The probabilities of given translations, token by token (forced decoding).
 
@@ -177,6 +180,7 @@ class Translator:
         target_tokens = self._read_targets(texts, targets)
         return [best for (best,) in self._search(self.tokenize(texts), 1, with_alignment, target_tokens, whole=True)]
 
+    @plain_torch()
     def complete(
         self, texts: Sequence[str], prefixes: Sequence[str], *, n_best: int = 1, with_alignment: bool = False
     ) -> list[list[Translation]]:
@@ -287,6 +291,7 @@ class Translator:
         ids = self.processor.src_vocabulary.encode(tokens)
         return len(ids), ids[0] if len(ids) == 1 and ids[0] != UNK_ID else math.inf
 
+    @plain_torch()
     def translate_tokens(
         self,
         sentences: Sequence[list[str]],
@@ -366,6 +371,7 @@ class Translator:
         limit = max(1, min(self.options.max_length, self.max_source_length) // 2)
         return split_tokens(tokens, limit, subwords=self.processor.src_tokenizer.kind == "subword")
 
+    @plain_torch()
     def grow_tree(self, ids: list[int]) -> BeamTree:
         """The search for translations of source ids, with every prefix that was in the beam.
 

@@ -2,13 +2,26 @@
 
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import GOLDEN_MODEL, Cli, Project, Refusal, call, names, tree, wait_until, without_pictures
+from conftest import (
+    GOLDEN_MODEL,
+    Cli,
+    Project,
+    Refusal,
+    assert_same_tensors,
+    call,
+    names,
+    tree,
+    wait_until,
+    without_pictures,
+)
 from processes import PIPE, start
 from sacrebleu.metrics import CHRF
+from safetensors.torch import load_file
 
 import nmt
 from nmt.config import read_config
@@ -105,6 +118,34 @@ def test_the_table_has_scores_of_both_and_words_by_frequency(finished: Path) -> 
         )
         assert f"| {scores['bleu']['value']:.2f} | {scores['chrf']['value']:.2f} |" in row
     assert "F1 of words by their frequency in training" in text
+
+
+def test_the_final_model_can_be_fine_tuned(finished: Path, random_project: Project, tmp_path: Path) -> None:
+    data, run = tmp_path / "data", tmp_path / "run"
+    setting = f"parent={finished / 'complete/run'}"
+    assert call("preprocess", random_project.config, "--set", setting, "--output", data) == 0
+    still = ("--set", "train.optimizer={name: sgd, learning_rate: 1.0e-30}", "--set", "train.epochs=1")
+    arguments = ("--set", setting, *still, "--data", data, "--output", run)
+    assert call("train", random_project.config, *arguments) == 0
+    assert read_config(run / "best/config.yaml").data.extra == {}
+    assert_same_tensors(
+        load_file(run / "best/model.safetensors"), load_file(finished / "complete/run/best/model.safetensors")
+    )
+
+
+def test_further_corpora_of_the_config_are_read_once_and_without_their_tag(
+    random_project: Project, text: Path, tmp_path: Path
+) -> None:
+    further = tmp_path / "further.tsv"
+    further.write_text("a b h\tH B A\nh a b\tB A H\n", encoding="utf-8")
+    extra = f"data.extra={{web: {{source: {further}, tag: <web>}}}}"
+    output = tmp_path / "out"
+    assert call(*command(random_project, output, "--text", text, "--set", extra, "--set", "train.epochs=1")) == 0
+    pairs = {name: training_pairs(output / name / "data") for name in ("alone", "reverse")}
+    tagged = [(src, tgt) for src, tgt in pairs["alone"] if src.startswith("<web> ")]
+    assert len(tagged) == 2
+    untagged = [(src.removeprefix("<web> "), tgt) for src, tgt in pairs["alone"]]
+    assert Counter(pairs["reverse"]) == Counter((tgt, src) for src, tgt in untagged)
 
 
 def test_what_is_finished_is_not_repeated_and_other_settings_are_refused(

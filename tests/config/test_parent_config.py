@@ -89,6 +89,44 @@ def test_the_class_of_a_score_is_not_taken_over(tmp_path: Path, monkeypatch: pyt
     )
 
 
+NAMED = {
+    "data.extra": {"syn": {"source": ["a.tsv"], "weight": 2.5, "tag": "<bt>"}, "web": {"source": ["b.tsv"]}},
+    "data.cleaning.scripts": {"en": "latin"},
+    "model.attention": {"score": "additive", "heads": 2},
+}
+"""Keys of the user's own among those of sections."""
+
+
+@pytest.mark.parametrize("pieces", ["same", "own"])
+@pytest.mark.parametrize("has_same", [False, True])
+def test_a_parent_may_have_keys_of_the_user_s_own(
+    has_same: bool, pieces: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = stored(NAMED)
+    own = {key: value for key, value in NAMED.items() if has_same and key.startswith("data")}
+    config = load(
+        tmp_path, "{}", *(f"{key}={value}" for key, value in own.items()), f"parent={{run: {folder}, pieces: {pieces}}}"
+    )
+    assert config.model.attention.heads == 2
+    expected = load_config(Config(), own).data
+    assert (config.data.extra, config.data.cleaning.scripts) == (expected.extra, expected.cleaning.scripts)
+
+
+def test_an_empty_section_drops_the_keys_of_the_user_s_own(tmp_path: Path) -> None:
+    there = load_config(Config(), NAMED)
+    (tmp_path / "base.yaml").write_text(dump_config(there), encoding="utf-8")
+    empty = {"data.extra": {}, "data.cleaning.scripts": {}, "model": {}, "model.attention": {}}
+    for config in (
+        load_config(there, empty),
+        load(tmp_path, "extends: base.yaml\ndata: {extra: {}, cleaning: {scripts: {}}}\nmodel: {attention: {}}"),
+    ):
+        assert (config.data.extra, config.data.cleaning.scripts) == ({}, {})
+        assert config.model == there.model
+    added = load_config(there, {"data.extra": {"more": {"source": ["c.tsv"]}}})
+    assert [*added.data.extra] == ["syn", "web", "more"]
+
+
 @pytest.mark.parametrize("number", [None, 2])
 def test_older_stored_configs_are_read(tmp_path: Path, number: int | None) -> None:
     values = Config().model_dump(mode="json", exclude={"parent"})

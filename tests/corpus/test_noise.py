@@ -157,6 +157,22 @@ def test_words_with_unknown_pieces_keep_their_pieces() -> None:
     assert resampled() == []
 
 
+@pytest.mark.parametrize(
+    ("symbol", "tokens", "expected"),
+    [
+        ("▁<b>", "▁<b> ▁ab b", "▁<b> ▁ a b b"),
+        ("<b>", "▁ <b> ▁ab b", "▁ <b> ▁ a b b"),  # as older data has it
+        ("<b>", "▁ab <b> ab ab", "▁ a b <b> a b a b"),
+        ("<b>", "<b> <b> ab", "<b> <b> a b"),
+    ],
+)
+def test_symbols_stay_whole(symbol: str, tokens: str, expected: str) -> None:
+    vocabulary = Vocabulary(["▁ab", "ab", "b", "a", "▁", "<", ">", symbol])
+    resample = resample_words(characters, vocabulary, [symbol])
+    ids = np.array(vocabulary.encode(tokens.split()), dtype=np.int32)
+    assert vocabulary.decode(resample(ids, uniform()).tolist()) == expected.split()
+
+
 def test_the_share_of_hidden_words_is_the_probability() -> None:
     ids = np.arange(10, 20_010, dtype=np.int32)
     hidden = hide_words(ids, 0.2, np.random.default_rng(0))

@@ -660,13 +660,38 @@ def test_the_corpus_itself_and_copies_of_its_pairs_are_repeated_by_its_weight() 
     assert examples_of("test", "plain") == examples_of("test", "thrice")
 
 
-def test_a_tag_is_one_piece() -> None:
+SUBWORDS = "{{tokenizer: subword, subword: {{vocabulary_size: {size}, joint: {joint}, algorithm: {algorithm}}}}}"
+TAGGED = "data.extra={b: {source: corpus.tsv, tag: <bt>}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        (SUBWORDS.format(size=40, joint="true", algorithm="bpe"), "▁<bt>"),
+        (SUBWORDS.format(size=30, joint="false", algorithm="unigram"), "▁<bt>"),
+        ("{tokenizer: spacy}", "<bt>"),
+        ("{tokenizer: whitespace}", "<bt>"),
+    ],
+)
+def test_a_tag_is_the_first_token(text: str, first: str, caplog: pytest.LogCaptureFixture) -> None:
     write_table([(src.replace("0", "o"), tgt) for src, tgt in CATS])
-    extra = "data.extra={b: {source: corpus.tsv, tag: <bt>}}"
-    run(["text={tokenizer: subword, subword: {vocabulary_size: 60, joint: true}}", extra, *in_settings(WHOLE)])
-    tokenizer = load_processor(Path("out/text")).src_tokenizer
-    (pieces,) = tokenizer.tokenize(["<bt> Tom"])
-    assert pieces[:2] == ["▁", "<bt>"]
+    run([f"text={text}", TAGGED, *in_settings(WHOLE)])
+    processor = load_processor(Path("out/text"))
+    (tokens,) = processor.tokenize_source(["<bt> Tom"])
+    assert tokens[0] == first
+    encoded = EncodedPairs.load(Path("out"), "train")
+    firsts = Counter(processor.src_vocabulary.tokens[encoded.src[row][0]] for row in range(len(encoded)))
+    assert firsts[first] == read_json(Path("out/report.json"))["extra"]["b"]["pairs"] > 0
+    run(["parent=out", TAGGED, f"text={text}", *in_settings(WHOLE)], "child")
+    assert "is no token of" not in caplog.text
+
+
+def test_a_tag_that_a_parent_does_not_have_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    write_table([(src.replace("0", "o"), tgt) for src, tgt in CATS])
+    run([f"text={SUBWORDS.format(size=40, joint='true', algorithm='bpe')}", *in_settings(WHOLE)])
+    run(["parent=out", TAGGED, *in_settings(WHOLE)], "child")
+    warned = "data.extra: the tag <bt> is no token of out, which reads it as ▁ <b t >; set parent.pieces=own"
+    assert [record.message for record in caplog.records if "tag" in record.message] == [warned]
 
 
 def test_pairs_left_out_of_training_are_drawn_as_others_are() -> None:

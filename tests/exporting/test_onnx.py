@@ -190,6 +190,10 @@ def test_a_folder_has_pieces_limits_and_names(tmp_path: Path) -> None:
     usage = (output / "README.md").read_text(encoding="utf-8")
     assert "unicode" in usage  # what is done with text before
     assert "Emoji" in usage
+    (output / "source.spm").unlink()  # text is not split at spaces in its place
+    incomplete = subprocess.run(program, input=text, capture_output=True, check=False)
+    assert (incomplete.returncode != 0, incomplete.stdout) == (True, b"")
+    assert b"source.spm" in incomplete.stderr
 
 
 @pytest.mark.parametrize(

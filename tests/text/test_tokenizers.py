@@ -256,6 +256,7 @@ GOOD = {"kind": "spacy", "language": "en", "lowercase": False, "glue_left": ["."
         *(GOOD | {"lowercase": value} for value in ("false", 0)),
         *(GOOD | {"kind": value} for value in (["spacy"], None)),
         *(GOOD | {"glue_right": [["a"]]}, GOOD | {"language": None}),
+        *(GOOD | {"symbols": value} for value in (None, "<bt>", [""], ["a b"], ["<BT>"])),
         *({"kind": "subword", "lowercase": value} for value in ("no", False)),
     ],
 )
@@ -280,3 +281,33 @@ def test_a_very_long_word_is_split_into_parts() -> None:
     assert "".join(tokens) == "!" * 50_000
     (tokens,) = tokenizer.tokenize(["x" * 450 + " y"])
     assert list(map(len, tokens)) == [200, 200, 50, 1]
+
+
+@algorithms
+def test_a_tag_is_the_first_token(algorithm: str, tmp_path: Path) -> None:
+    tokenizer = SubwordTokenizer.learn(SAMPLE, algorithm=algorithm, vocabulary_size=200, symbols=["<bt>", "<web>"])  # type: ignore[arg-type]
+    tokenizer.save(tmp_path, "src")
+    loaded = load_tokenizer(tmp_path, "src")
+    assert isinstance(loaded, SubwordTokenizer)
+    for one in (tokenizer, loaded):
+        assert (one.algorithm, one.symbols) == (algorithm, ["▁<bt>", "▁<web>"])
+        assert not {*one.symbols} & {*one.scores}
+        for line in SAMPLE[:20]:
+            first, *others = tokens_of(one, f"<web> {line}")
+            assert (first, others) == ("▁<web>", tokens_of(one, line))
+            assert one.detokenize([first, *others]) == f"<web> {line}"
+
+
+def test_a_tag_is_the_first_word(tmp_path: Path) -> None:
+    tokenizer = WordTokenizer("de", symbols=["<bt>"])
+    tokenizer.save(tmp_path, "src")
+    for one in (tokenizer, load_tokenizer(tmp_path, "src")):
+        assert tokens_of(one, "<bt> Ich lese, ja.") == ["<bt>", "Ich", "lese", ",", "ja", "."]
+        assert one.detokenize(["<bt>", "Ich"]) == "<bt> Ich"
+    assert tokens_of(WORDS, "<bt> Ich")[0] == "<"
+    assert "symbols" not in json.loads(saved_settings(tmp_path))
+
+
+def saved_settings(folder: Path) -> str:
+    WORDS.save(folder, "src")
+    return (folder / "src.tokenizer.json").read_text(encoding="utf-8")

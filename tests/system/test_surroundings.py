@@ -1,0 +1,125 @@
+"""Models and results do not depend on what the program around has set in torch."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import Project, assert_same_tensors, tree
+from safetensors.torch import load_file
+
+import nmt
+from nmt.system.surroundings import plain_torch
+
+
+@contextlib.contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+        assert torch.get_default_dtype() == dtype  # which stays that of the program
+    finally:
+        torch.set_default_dtype(before)
+
+
+@contextlib.contextmanager
+def default_device(device: str) -> Iterator[None]:
+    torch.set_default_device(device)
+    try:
+        yield
+        assert torch.get_default_device().type == device
+    finally:
+        torch.set_default_device(None)
+
+
+Surroundings = Callable[[], contextlib.AbstractContextManager[object]]
+SURROUNDINGS: dict[str, Surroundings] = {
+    "float64": lambda: default_dtype(torch.float64),
+    "bfloat16": lambda: default_dtype(torch.bfloat16),
+    "meta": lambda: default_device("meta"),
+    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+    "no gradients": torch.no_grad,
+    "inference": torch.inference_mode,
+}
+in_all = pytest.mark.parametrize("surroundings", SURROUNDINGS.values(), ids=SURROUNDINGS)
+SOURCES = ["a b c", "h g f e", "c"]
+
+
+def results(project: Project) -> tuple[object, ...]:
+    """Translations, probabilities and alignments of a model that is loaded now."""
+    translator = nmt.load(project.run)
+    translations = translator.translate(SOURCES, with_alignment=True)
+    alignments = [one.alignment.tolist() for one in translations if one.alignment is not None]
+    begun = translator.complete(SOURCES, ["C", "E", ""], n_best=2)
+    scored = translator.score(SOURCES, ["C B A", "E F", ""])
+    return (
+        [one.text for one in translations],
+        alignments,
+        *([(one.text, one.log_prob) for one in ranked] for ranked in [*begun, scored]),
+    )
+
+
+@in_all
+def test_translations_are_the_same(surroundings: Surroundings, project: Project) -> None:
+    expected = results(project)
+    assert len(expected[1]) == len(SOURCES)  # type: ignore[arg-type]
+    with surroundings():
+        found = results(project)
+    assert found == expected
+
+
+@in_all
+def test_scores_and_exports_are_the_same(
+    surroundings: Surroundings, project: Project, tmp_path: Path, no_pictures: None
+) -> None:
+    def make(name: str) -> tuple[float, dict[str, bytes]]:
+        (tmp_path / name).mkdir()
+        nmt.export(project.run, to="html", output=tmp_path / name / "page.html")
+        nmt.export(project.run, to="hub", output=tmp_path / name / "hub")
+        bleu = nmt.evaluate(project.run, short_inputs=False, hypotheses_path=tmp_path / name / "hypotheses.txt").bleu
+        return bleu, tree(tmp_path / name)
+
+    expected = make("here")
+    with surroundings():
+        assert make("there") == expected
+
+
+@in_all
+def test_training_is_the_same(
+    surroundings: Surroundings, random_project: Project, tmp_path: Path, no_pictures: None
+) -> None:
+    def train(name: str) -> Path:
+        settings = {"train.max_updates": 9, "train.epochs": 1}
+        return nmt.train(
+            random_project.config, data=random_project.data, output=tmp_path / name, overrides=settings
+        ).path
+
+    expected = load_file(train("here") / "best/model.safetensors")
+    with surroundings():
+        run = train("there")
+        findings = list(nmt.check(random_project.config, data=random_project.data))
+    assert all(finding.ok is not False for finding in findings)
+    assert_same_tensors(load_file(run / "best/model.safetensors"), expected)
+
+
+def test_threads_share_the_default() -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with plain_torch():
+            inside.set()
+            leave.wait(60)
+
+    with default_dtype(torch.float64):
+        thread = threading.Thread(target=stay)
+        thread.start()
+        assert inside.wait(60)
+        with plain_torch():
+            assert torch.zeros(1).dtype == torch.float32
+        assert torch.get_default_dtype() == torch.float32  # another thread still needs it
+        leave.set()
+        thread.join(60)
+        assert torch.get_default_dtype() == torch.float64
