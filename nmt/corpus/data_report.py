@@ -41,6 +41,7 @@ def summarise(report: DataReport) -> Iterator[str]:
     lines, cleaning = report.lines, report.cleaning
     yield f"{printable(report.corpus)}: {lines.read:,} lines"
     yield from (f"skipped: {what}: {printable(places)}" for what, places in lines.locate())
+    yield from (f"doubtful: {what}: {printable(places)}" for what, places in lines.locate_doubtful())
     changes = _counts("; dropped", cleaning.dropped) + _counts("; repaired", cleaning.changed)
     yield f"cleaning: {cleaning.read:,} pairs read, {cleaning.kept:,} kept{changes}"
     evaluation = [
@@ -143,6 +144,9 @@ def _describe_corpus(report: DataReport) -> Blocks:
         ("malformed", f"{sum(lines.malformed.values()):,}"),
     ]
     rows += [("", f"{what}: {make_visible(locations)}") for what, locations in lines.locate()]
+    if lines.doubtful:
+        rows.append(("doubtful, but used", f"{sum(lines.doubtful.values()):,}"))
+        rows += [("", f"{what}: {make_visible(locations)}") for what, locations in lines.locate_doubtful()]
     yield Table(("", ""), rows, "ll")
 
 

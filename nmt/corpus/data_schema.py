@@ -133,6 +133,8 @@ class DataReport(EncodingReport, SplitReport):
         """The content of `report.json`, in which what is None is absent."""
         content = asdict(self)
         content = {"given_splits": content.pop("ready_made_splits"), **content}
+        if not self.lines.doubtful:
+            del content["lines"]["doubtful"]
         return {name: value for name, value in content.items() if value is not None}
 
 
