@@ -17,6 +17,7 @@ from nmt.corpus.lines import Rows, encode_lines
 from nmt.corpus.processes import map_chunks
 from nmt.corpus.sources import Chunk, LineReport, Source, parse_chunk
 from nmt.corpus.store import Block, PairStore
+from nmt.corpus.traces import Run, Sample, take_runs
 from nmt.system.errors import DataError
 from nmt.system.progress import progress_bar
 from nmt.text.normalization import Normalizer
@@ -130,7 +131,7 @@ class Cleaner:
 
 
 def clean_corpus(
-    data: DataSection, source: Source, store: PairStore, tag: str | None = None
+    data: DataSection, source: Source, store: PairStore, tag: str | None = None, *, sample: Sample
 ) -> tuple[LineReport, CleaningReport]:
     """Read a corpus, and store its clean pairs with their fingerprints.
 
@@ -139,6 +140,7 @@ def clean_corpus(
         source: The corpus.
         store: Where clean pairs go, after those that it has.
         tag: First token of the stored sources; they have the fingerprints of those without it.
+        sample: Receives raw pairs.
 
     Returns:
         What was read line by line, and what cleaning did.
@@ -149,8 +151,9 @@ def clean_corpus(
     lines, cleaned = LineReport(0), CleaningReport(0, 0)
     work = partial(_clean_chunk, data, tag)
     with progress_bar(desc="cleaning", unit=" lines", leave=False) as bar:
-        for block, chunk_lines, chunk_cleaned in map_chunks(work, source.chunks(lines), data.workers):
+        for block, chunk_lines, chunk_cleaned, runs in map_chunks(work, source.chunks(lines), data.workers):
             store.append(block)
+            sample.add(runs)
             lines.add(chunk_lines)
             cleaned.add(chunk_cleaned)
             bar.update(chunk_lines.read)
@@ -158,14 +161,16 @@ def clean_corpus(
     return lines, cleaned
 
 
-def _clean_chunk(data: DataSection, tag: str | None, chunk: Chunk) -> tuple[Block, LineReport, CleaningReport]:
+def _clean_chunk(
+    data: DataSection, tag: str | None, chunk: Chunk
+) -> tuple[Block, LineReport, CleaningReport, list[Run]]:
     """Parse and clean the lines of a chunk: the work of one process."""
     raw, lines = parse_chunk(chunk)
     pairs, cleaned = Cleaner(data.cleaning, data.languages).clean(raw)
     block = Block.encode(pairs, data.split.seed)
     if tag:
         block = block._replace(src=encode_lines(f"{tag} {pair.src}" for pair in pairs))
-    return block, lines, cleaned
+    return block, lines, cleaned, take_runs(raw, chunk.first_line)
 
 
 def drop_repeated(options: CleaningSection, store: PairStore, report: CleaningReport, first: int = 0) -> Rows:

@@ -148,6 +148,7 @@ def _describe_corpus(report: DataReport) -> Blocks:
         rows.append(("doubtful, but used", f"{sum(lines.doubtful.values()):,}"))
         rows += [("", f"{what}: {make_visible(locations)}") for what, locations in lines.locate_doubtful()]
     yield Table(("", ""), rows, "ll")
+    yield from (f"WARNING: {make_visible(str(trace))}" for trace in report.traces or [])
 
 
 def _describe_cleaning(report: DataReport) -> Blocks:

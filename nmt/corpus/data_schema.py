@@ -8,6 +8,7 @@ from pydantic import Field
 
 from nmt.corpus.cleaning import CleaningReport
 from nmt.corpus.sources import LineReport
+from nmt.corpus.traces import TraceReport
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ class DataReport(EncodingReport, SplitReport):
         cleaning: What cleaning did.
         augmented: Number of copies of training pairs, by form; None without any.
         extra: What became of further corpora, by name; None without any.
+        traces: Traces of other tools in the text; None without any.
     """
 
     corpus: str
@@ -128,6 +130,7 @@ class DataReport(EncodingReport, SplitReport):
     cleaning: CleaningReport
     augmented: dict[str, int] | None = None
     extra: dict[str, ExtraReport] | None = None
+    traces: list[TraceReport] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The content of `report.json`, in which what is None is absent."""

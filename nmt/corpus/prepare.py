@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.system import options
-from nmt.system.errors import ConfigError, as_nmt_errors, when_out_of_memory
+from nmt.system.errors import ConfigError, NmtError, as_nmt_errors, when_out_of_memory
 from nmt.system.files import AnyPath, as_names, shipped, write_text
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nmt.corpus.lines import Rows
     from nmt.corpus.sources import Source
     from nmt.corpus.store import PairStore
+    from nmt.corpus.traces import TraceReport
 
 log = logging.getLogger(__name__)
 
@@ -119,22 +120,39 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
         numbered = ((key, *one) for key, files in corpora.items() for one in enumerate(files, 1))
         needed = {f"{key} {number}": Path(_bundled(source)) for key, number, source in numbered}
         check_directory(output, DATA, overwrite=overwrite, needed=needed)
-        report = _write_directory(config, output)
+        found: list[TraceReport] = []
+        try:
+            report = _write_directory(config, output, found)
+        except NmtError:
+            _warn_of_traces(found)  # they may be the reason
+            raise
     for line in summarise(report):
         log.info(line)
     if config.data.licence is None:
         log.info('licence of the data: not stated; state it with --set "data.licence=LICENCE; ORIGIN"')
+    _warn_of_traces(found)
     for line in warn_of_unknown(report):
         log.warning(line)
     return report
 
 
-def _write_directory(config: Config, output: Path) -> DataReport:
-    """Write the data directory: from files to ids, stage by stage."""
+def _warn_of_traces(found: Sequence[TraceReport]) -> None:
+    for trace in found:
+        log.warning(f"WARNING: {trace}")
+
+
+def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> DataReport:
+    """Write the data directory: from files to ids, stage by stage.
+
+    Args:
+        config: The whole config.
+        output: The data directory.
+        found: Receives the traces of other tools in the text.
+    """
     import numpy as np
 
     from nmt.config import choose_by_amount, choose_split, dump_config, resolve_auto
-    from nmt.corpus import augmentation, cleaning, data_report, dataset, extra, splitting, token_ids
+    from nmt.corpus import augmentation, cleaning, data_report, dataset, extra, splitting, token_ids, traces
     from nmt.corpus.data_schema import DataReport, Marker
     from nmt.corpus.store import PairStore
     from nmt.system.replacement import atomic_directory
@@ -149,7 +167,9 @@ def _write_directory(config: Config, output: Path) -> DataReport:
     with atomic_directory(output) as directory:
         store = PairStore(directory / "work")
         # Sources -> cleaning -> identity: pairs are decoded once, repaired or dropped, fingerprinted and stored.
-        lines, cleaned = cleaning.clean_corpus(config.data, corpus, store)
+        sample = traces.Sample()
+        lines, cleaned = cleaning.clean_corpus(config.data, corpus, store, sample=sample)
+        found += traces.search_splits(config, {"train": sample}, evaluation_sources)
         rows = cleaning.drop_repeated(config.data.cleaning, store, cleaned)
         _warn_if_swapped(config, store, rows[:: 1 + len(rows) // 1000])
         config = resolve_auto(config, choose_split(len(rows)))
@@ -157,7 +177,9 @@ def _write_directory(config: Config, output: Path) -> DataReport:
         splits = splitting.split_corpus(config.data, evaluation_sources, store, rows, cleaned)
         copies, augmented = augmentation.add_copies(config.data, store, splits)
         copies = np.concatenate([copies, np.repeat(np.concatenate([splits.train, copies]), config.data.weight - 1)])
-        splits, repetitions, extra_pairs = extra.add_corpora(config.data, others, store, splits)
+        samples = {name: traces.Sample() for name in others}
+        splits, repetitions, extra_pairs = extra.add_corpora(config.data, others, store, splits, samples)
+        found += traces.search_splits(config, {f"data.extra.{name}": samples[name] for name in samples}, {})
         config = _fit(config, len(splits.train), choose_by_amount(len(splits.train)))
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
         copies = np.concatenate([copies, repetitions])
@@ -176,6 +198,7 @@ def _write_directory(config: Config, output: Path) -> DataReport:
             **vars(split),
             augmented=augmented or None,
             extra=extra_pairs or None,
+            traces=found or None,
             **vars(encoded),
         )
         write_text(directory / dataset.CONFIG, dump_config(config))
