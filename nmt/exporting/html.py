@@ -18,7 +18,7 @@ from nmt.models.storage import SavedModel
 from nmt.system.errors import CONTROL
 from nmt.system.files import write_text
 from nmt.text.languages import language_name
-from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, Normalizer
+from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, WINDOWS_1252, Normalizer
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer
 
@@ -112,6 +112,7 @@ def _describe_text(processor: TextProcessor) -> dict[str, Any]:
 def _describe_repairs(normalizer: Normalizer) -> dict[str, Any]:
     quotes = ((DOUBLE_QUOTES.pattern, '"'), (SINGLE_QUOTES.pattern, "'")) if normalizer.quotes else ()
     return {
+        "decoded": WINDOWS_1252 if normalizer.control_characters else {},
         "removed": [INVISIBLE.pattern] if normalizer.control_characters else [],
         "unescape": normalizer.html_entities,
         "unicode": None if normalizer.unicode == "none" else normalizer.unicode.upper(),

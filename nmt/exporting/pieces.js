@@ -13,10 +13,16 @@ function readEntity(entity) {
   return element.value;
 }
 
+/** A text in which control characters are what their numbers are in Windows-1252. */
+function decodeControl(text, { decoded }) {
+  return text.replace(/[\x80-\x9f]/g, (control) => decoded[control] ?? control);
+}
+
 /** Repair a sentence: the steps of nmt/text/normalization.py, until nothing changes. */
-function repair(text, { removed, unescape, unicode, replaced }) {
+function repair(text, { decoded, removed, unescape, unicode, replaced }) {
   for (let before = null; text !== before;) {
     before = text;
+    text = decodeControl(text, { decoded });
     for (const pattern of removed) text = text.replace(new RegExp(pattern, "gu"), "");
     if (unescape) text = text.replace(/&(?:amp;)+/g, "&amp;").replace(/&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]*);/g, readEntity);
     if (unicode) text = text.replace(MARKS, "$1").normalize(unicode);

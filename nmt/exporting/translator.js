@@ -116,7 +116,7 @@
 
   /** Translate what is in the box, or the example, and show it. */
   async function look() {
-    const asked = ++latest, isLatest = () => asked === latest, text = at("text").value.trim() || example;
+    const asked = ++latest, isLatest = () => asked === latest, text = decodeControl(at("text").value.trim() || example, data.models[0].text.repairs);
     const sentences = split(text), done = [], glue = /^(zh|yue|ja)\b/.test(target) ? "" : " ";
     const say = (text) => { at("asked").textContent = text; };
     const set = isInCapitals(text) ? (written) => written.toUpperCase() : String;

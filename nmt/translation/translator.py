@@ -270,6 +270,7 @@ class Translator:
     def read(self, lines: Sequence[str]) -> list[list[list[str]]]:
         """The tokens of the sentences of each line, or of parts of one that is too long."""
         with self._tokenizing:
+            lines = [*map(self.processor.normalizer.decode, lines)]
             sentences = [self.splitter(line) if self.splitter else [line] for line in lines]
             for line in itertools.compress(sentences, map(is_in_capitals, lines)):
                 line[:] = [sentence.capitalize() for sentence in line]

@@ -199,6 +199,7 @@ ODD = [
     *("ﬁne ①②", "İstanbul ΟΔΟΣ", "日本語のテキスト。", "שלום עולם", "ﾊﾟﾋﾟ", "\U00010348𝒜", "😀👩\u200d👩\u200d👧🇩🇪"),
     *("a\u0000b\u0007c\u001cd\u0085e\u2028f", "&amp;amp;lt;", "&lt;b&gt; &#65; &#x1F600; &#0; &#128; &nosuch;"),
     *("&copy a&copy;b", "&#1114112; &#xD800;", "?a=1&section=2", "“quoted” ‘so’ „und“ «da»", "a–b—c‐d−e", "1,000.50 €"),
+    *("didn\x92t \x93so\x94 \x80 5 \x85", *(f"a{chr(code)}b c{chr(code)}" for code in range(0x80, 0xA0))),
     *("<s> </s> <unk> <pad>", "</script><script>", "\u202eabc\u202c"),
 ]
 
