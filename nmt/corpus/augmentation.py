@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
-from nmt.corpus.cleaning import NUMBER, find_numbers
 from nmt.corpus.identity import draw
 from nmt.corpus.lexicon import find_lexicon
 from nmt.corpus.lines import Rows, decode_lines
@@ -19,6 +18,8 @@ from nmt.corpus.processes import map_chunks
 from nmt.corpus.splitting import Splits, without_overlap
 from nmt.corpus.store import Block, PairStore, in_chunks
 from nmt.system.progress import progress_bar
+from nmt.text.numbers import find_numbers as find_numbers
+from nmt.text.numbers import have_same_numbers, read_digits, replace_numbers, write_like
 
 FINAL_STOPS = ".!?…。！？．؟۔।"
 WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]+")
@@ -70,17 +71,17 @@ def _with_other_numbers(pair: Pair, chance: random.Random) -> Pair:
     """Other digits, the same on both sides; 1 remains, as the words after it are singular."""
     changed = {"1": "1"}
 
-    def change(number: re.Match[str]) -> str:
-        digits = re.sub(r"\D", "", number[0])
+    def change(number: str) -> str:
+        digits = read_digits(number)
         if digits not in changed:
             first = "0" if digits[0] == "0" else chance.choice("123456789")
             changed[digits] = first + "".join(chance.choice("0123456789") for _ in digits[1:])
         new = iter(changed[digits])
-        return re.sub(r"\d", lambda _: next(new), number[0])
+        return write_like(re.sub(r"\d", lambda _: next(new), number), number)
 
-    if find_numbers(pair.src) != find_numbers(pair.tgt):
+    if not have_same_numbers(*pair):
         return pair
-    return Pair(NUMBER.sub(change, pair.src), NUMBER.sub(change, pair.tgt))
+    return Pair(replace_numbers(pair.src, pair.tgt, change), replace_numbers(pair.tgt, pair.src, change))
 
 
 def _with_other_name(pair: Pair, chance: random.Random) -> Pair:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +20,9 @@ from nmt.corpus.traces import Run, Sample, take_runs
 from nmt.system.errors import DataError
 from nmt.system.progress import progress_bar
 from nmt.text.normalization import Normalizer
+from nmt.text.numbers import find_numbers as find_numbers
+from nmt.text.numbers import have_same_numbers
 
-NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-"""A number, a time or a date; separators are part of it."""
 SCRIPTS: dict[str, str | tuple[str, ...]] = {"chinese": "CJK", "japanese": ("CJK", "HIRAGANA", "KATAKANA")}
 """Unicode's names of scripts that have others."""
 SAMPLES = 3
@@ -103,7 +102,7 @@ class Cleaner:
             "length_ratio": lambda pair: max(map(len, pair)) > ratio * min(map(len, pair)),
             "few_letters": lambda pair: letters > 0 and min(map(letter_share, pair)) < letters,
             "copy": lambda pair: not options.copies and pair.src == pair.tgt,
-            "other_numbers": lambda pair: options.same_numbers and find_numbers(pair.src) != find_numbers(pair.tgt),
+            "other_numbers": lambda pair: options.same_numbers and not have_same_numbers(*pair),
             "other_script": lambda pair: not all(map(is_written_in, scripts, pair)),
         }
 
@@ -205,11 +204,6 @@ def letter_share(text: str) -> float:
     if not text.isascii():  # the vowel signs of many scripts are marks, not letters
         letters += sum(unicodedata.category(character)[0] == "M" for character in text)
     return letters / total if total else 0.0
-
-
-def find_numbers(text: str) -> list[str]:
-    """The digits of each number of a text, in ascending order; 2:30, 2.30 and 2,30 are the same."""
-    return sorted(re.sub(r"\D", "", number) for number in NUMBER.findall(text))
 
 
 def is_written_in(script: str, text: str) -> bool:
