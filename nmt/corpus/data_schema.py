@@ -96,6 +96,9 @@ class EncodingReport:
         lengths: For each split, two lists: number of sentences with no token, with one token, and so on.
         tokens: For each split, two numbers of tokens.
         unknown_share: For each split, two shares of unknown tokens.
+        unseen_characters: Two shares of subwords in validation with a character that training text lacks; None without
+            subwords.
+        character_pieces: Minimum number of subwords, one for each character in training; None without subwords.
     """
 
     reused: bool = False
@@ -108,6 +111,8 @@ class EncodingReport:
     lengths: dict[str, list[list[int]]]
     tokens: dict[str, list[int]]
     unknown_share: dict[str, list[float]]
+    unseen_characters: list[float] | None = None
+    character_pieces: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

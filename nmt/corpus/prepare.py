@@ -151,7 +151,7 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
     """
     import numpy as np
 
-    from nmt.config import choose_by_amount, choose_split, dump_config, resolve_auto
+    from nmt.config import choose_split, dump_config, resolve_auto
     from nmt.corpus import augmentation, cleaning, data_report, dataset, extra, splitting, token_ids, traces
     from nmt.corpus.data_schema import DataReport, Marker
     from nmt.corpus.store import PairStore
@@ -180,9 +180,9 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
         samples = {name: traces.Sample() for name in others}
         splits, repetitions, extra_pairs = extra.add_corpora(config.data, others, store, splits, samples)
         found += traces.search_splits(config, {f"data.extra.{name}": samples[name] for name in samples}, {})
-        config = _fit(config, len(splits.train), choose_by_amount(len(splits.train)))
-        # Encoding: training pairs become ids, sentences of valid and test also stay text.
         copies = np.concatenate([copies, repetitions])
+        # Encoding: training pairs become ids, sentences of valid and test also stay text.
+        config = _fit(config, len(splits.train), token_ids.choose_sizes(config, store, splits.train, copies))
         encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory)
         for name, examples in splits.evaluation.items():
             if examples:

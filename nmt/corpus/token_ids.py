@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.config import Config, TextSection, read_config
+from nmt.config import Config, TextSection, automatic_keys, choose_by_amount, read_config
 from nmt.config.parent import TEXT_KEYS, check_parent, find_parent
 from nmt.corpus.cleaning import make_text_normalizer
 from nmt.corpus.data_schema import EncodingReport
@@ -19,13 +19,21 @@ from nmt.corpus.dataset import CONFIG, EncodedPairs, Ids, encode_examples, write
 from nmt.corpus.identity import save_seen
 from nmt.corpus.lines import Lines, Rows, decode_lines
 from nmt.corpus.processes import map_chunks
-from nmt.corpus.splitting import Splits
+from nmt.corpus.splitting import Example, Splits
 from nmt.corpus.store import PairStore, in_chunks
 from nmt.system.errors import DataError
 from nmt.system.files import check_file
 from nmt.system.progress import progress_bar
 from nmt.text.processor import SEEN, SIDES, TEXT, TextProcessor, load_processor
-from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WhitespaceTokenizer, WordTokenizer, load_tokenizer
+from nmt.text.tokenizers import (
+    PIECES,
+    SubwordTokenizer,
+    Tokenizer,
+    WhitespaceTokenizer,
+    WordTokenizer,
+    count_needed,
+    load_tokenizer,
+)
 from nmt.text.vocabulary import LARGER, UNK_ID, Vocabulary
 
 PIECE = 1 << 20
@@ -94,7 +102,24 @@ def encode_splits(
         lengths={split: [np.bincount(side.lengths).tolist() for side in pairs] for split, pairs in both.items()},
         tokens={split: [len(side.ids) for side in pairs] for split, pairs in both.items()},
         unknown_share={split: [round(share, 6) for share in shares] for split, shares in unknown.items()},
+        **_describe_characters(config, processor, splits.evaluation["valid"]),
     )
+
+
+def _describe_characters(config: Config, processor: TextProcessor, examples: Sequence[Example]) -> dict[str, Any]:
+    """How many pieces characters need, and on each side the share of subwords that have a character without a piece."""
+    tokenizers = [one for one in processor.tokenizers if isinstance(one, SubwordTokenizer)]
+    if not tokenizers:
+        return {}
+    sources = processor.tokenize_source([example.src for example in examples])
+    targets = processor.tokenize_target([reference for example in examples for reference in example.references])
+    shares = []
+    for lines, tokenizer in zip((sources, targets), tokenizers, strict=True):
+        known = tokenizer.characters
+        unseen = sum(not known.issuperset(token) for line in lines for token in line)
+        shares.append(round(unseen / max(1, sum(map(len, lines))), 6))
+    pieces = max(count_needed(tokenizer.characters, _symbols(config)) for tokenizer in tokenizers)
+    return {"unseen_characters": shares, "character_pieces": pieces}
 
 
 def _unknown_share(ids: Ids) -> float:
@@ -149,19 +174,74 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tok
             word_tokenizer.learn_spacing(_sample(lines, rows, SPACING_SAMPLE))
         return words[0], words[1]
 
-    def learn(*sides: Lines) -> SubwordTokenizer:
+    symbols = _symbols(config)
+
+    def learn(*sides: Lines, fewer: bool = False) -> SubwordTokenizer:
         return SubwordTokenizer.learn(
             (line for lines in sides for line in _sample(lines, rows, text.subword.sample)),
             algorithm=text.subword.algorithm,
             vocabulary_size=text.subword.vocabulary_size,
             lowercase=text.lowercase,
-            symbols=[extra.tag for extra in config.data.extra.values() if extra.tag],
+            symbols=symbols,
+            fewer=fewer,
         )
+
+    def learn_beside(side: Lines, other: str) -> SubwordTokenizer:
+        """Learn pieces of one side; fewer where the characters of the other side need more than this one has."""
+        try:
+            return learn(side)
+        except DataError:
+            needed = count_needed(_characters(config, store.lines(other), rows), symbols)
+            if needed < text.subword.vocabulary_size:
+                raise
+        return learn(side, fewer=True)
 
     if text.subword.joint:
         joint = learn(src, tgt)
         return joint, joint
-    return learn(src), learn(tgt)
+    return learn_beside(src, "tgt"), learn_beside(tgt, "src")
+
+
+def _symbols(config: Config) -> list[str]:
+    """Texts that are always one piece: the tags of further corpora."""
+    return [extra.tag for extra in config.data.extra.values() if extra.tag]
+
+
+def choose_sizes(config: Config, store: PairStore, train: Rows, copies: Rows) -> dict[str, Any]:
+    """Values in place of `auto` that fit the training text, by dotted path; see `choose_by_amount`.
+
+    Args:
+        config: The whole config.
+        store: Clean pairs.
+        train: Rows of the training pairs.
+        copies: Rows of copies of them.
+    """
+    characters = 0
+    if config.text.tokenizer == "subword" and PIECES in automatic_keys(config):
+        characters = count_character_pieces(config, store, np.concatenate([train, copies]))
+    return choose_by_amount(len(train), characters)
+
+
+def count_character_pieces(config: Config, store: PairStore, rows: Rows) -> int:
+    """The pieces that the characters of the training text need, on the side that needs more.
+
+    Args:
+        config: The whole config, of which `text` is used.
+        store: Clean pairs.
+        rows: Training pairs, and copies of them.
+    """
+    sides = [_characters(config, store.lines(side), rows) for side in SIDES]
+    if config.text.subword.joint:
+        sides = [sides[0] | sides[1]]
+    return max(count_needed(characters, _symbols(config)) for characters in sides)
+
+
+def _characters(config: Config, lines: Lines, rows: Rows) -> set[str]:
+    """The characters of the text that pieces are learnt from."""
+    characters = set[str]()
+    for line in _sample(lines, rows, config.text.subword.sample):
+        characters.update(line.lower() if config.text.lowercase else line)
+    return characters
 
 
 def _make_vocabularies(

@@ -21,6 +21,8 @@ from nmt.text.spacing import Spacing
 
 PIECES = "text.subword.vocabulary_size"
 """The key of the number of pieces."""
+OWN_PIECES = 3
+"""Pieces that SentencePiece has of its own: unknown, beginning and end."""
 WORD_BEGINNING = "\u2581"  # SentencePiece's mark for a space and for the start of a line
 
 ANY_LANGUAGE = "use text.tokenizer: subword or whitespace"
@@ -168,6 +170,7 @@ class SubwordTokenizer(Tokenizer):
         vocabulary_size: int,
         lowercase: bool = False,
         symbols: Iterable[str] = (),
+        fewer: bool = False,
     ) -> Self:
         """Learn pieces from training text.
 
@@ -177,6 +180,7 @@ class SubwordTokenizer(Tokenizer):
             vocabulary_size: Total number of pieces.
             lowercase: Lower-case the text first.
             symbols: Texts that are always one piece.
+            fewer: True if there may be fewer pieces, where the text is too small for so many.
 
         Raises:
             DataError: The text is too small for so many pieces, or too varied for so few.
@@ -184,17 +188,26 @@ class SubwordTokenizer(Tokenizer):
         import sentencepiece
 
         model = io.BytesIO()
+        symbols = sorted(set(symbols))
+        characters = set(WORD_BEGINNING)
+
+        def read() -> Iterator[str]:
+            for line in lines:
+                text = line.lower() if lowercase else line
+                characters.update(text)
+                yield text
+
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(line.lower() for line in lines) if lowercase else iter(lines),
+                sentence_iterator=read(),
                 model_writer=model,
                 model_type=algorithm,
                 vocab_size=vocabulary_size,
                 character_coverage=1.0,
                 normalization_rule_name="identity",
                 remove_extra_whitespaces=True,
-                hard_vocab_limit=True,
-                user_defined_symbols=sorted(set(symbols)),
+                hard_vocab_limit=not fewer,
+                user_defined_symbols=symbols,
                 num_threads=1,
                 max_sentence_length=1_000_000,
                 minloglevel=2,
@@ -207,8 +220,9 @@ class SubwordTokenizer(Tokenizer):
                 advice = f"the text has {larger[1]} different characters; raise {PIECES}"
             elif limit:
                 most = int(limit[1])  # most of that many are so rare that little is learnt about them
-                fewer = f"use fewer: `overrides={{'{PIECES}': {most // 4}}}`" if most >= 400 else f"lower {PIECES}"
-                advice = f"the training text has at most {most}; {fewer}"
+                least = max(most // 4, count_needed(characters, symbols))
+                remedy = f"use fewer: `overrides={{'{PIECES}': {least}}}`" if 400 <= most > least else f"lower {PIECES}"
+                advice = f"the training text has at most {most}; {remedy}"
             elif "INTERNAL" in message:
                 advice = f"SentencePiece itself needs three; raise {PIECES}"
             else:
@@ -231,6 +245,11 @@ class SubwordTokenizer(Tokenizer):
         return {processor.id_to_piece(index): processor.get_score(index) for index in ids}
 
     @property
+    def characters(self) -> set[str]:
+        """The characters that have a piece: those of the training text."""
+        return {piece for piece in self.scores if len(piece) == 1}
+
+    @property
     def algorithm(self) -> Algorithm:
         """The algorithm that learnt the pieces: only BPE has the scores 0, -1, -2 and so on."""
         scores = list(self.scores.values())
@@ -245,6 +264,11 @@ class SubwordTokenizer(Tokenizer):
         (directory / f"{side}.subwords.model").write_bytes(self._model)
         settings = {"kind": self.kind, "lowercase": self.lowercase, "sentencepiece_version": version("sentencepiece")}
         write_json(directory / f"{side}.tokenizer.json", settings)
+
+
+def count_needed(characters: Iterable[str], symbols: Iterable[str] = ()) -> int:
+    """The pieces that the characters of a text need: one each, a space, symbols, and SentencePiece's own."""
+    return len({*characters, " "} - {WORD_BEGINNING}) + len(set(symbols)) + OWN_PIECES
 
 
 def load_tokenizer(directory: Path, side: str) -> Tokenizer:
