@@ -24,6 +24,7 @@ from nmt.corpus.store import PairStore, in_chunks
 from nmt.system.errors import DataError
 from nmt.system.files import check_file
 from nmt.system.progress import progress_bar
+from nmt.text.casing import casing_of, lower
 from nmt.text.processor import SEEN, SIDES, TEXT, TextProcessor, load_processor
 from nmt.text.tokenizers import (
     PIECES,
@@ -164,21 +165,25 @@ def _sample(lines: Lines, rows: Rows, size: int) -> Iterator[str]:
 
 
 def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tokenizer, Tokenizer]:
-    text, src, tgt = config.text, store.lines("src"), store.lines("tgt")
+    text = config.text
+    casings = [casing_of(language) for language in config.data.languages]
     if text.tokenizer == "whitespace":
-        tokenizer = WhitespaceTokenizer(lowercase=text.lowercase)
-        return tokenizer, tokenizer
+        apart = [WhitespaceTokenizer(lowercase=text.lowercase, casing=casing) for casing in casings]
+        return apart[0], apart[1]
     if text.tokenizer == "spacy":
-        words = [WordTokenizer(language, lowercase=text.lowercase) for language in config.data.languages]
-        for word_tokenizer, lines in zip(words, (src, tgt), strict=True):
-            word_tokenizer.learn_spacing(_sample(lines, rows, SPACING_SAMPLE))
+        words = [
+            WordTokenizer(language, lowercase=text.lowercase, casing=casing)
+            for language, casing in zip(config.data.languages, casings, strict=True)
+        ]
+        for word_tokenizer, side in zip(words, SIDES, strict=True):
+            word_tokenizer.learn_spacing(_sample(store.lines(side), rows, SPACING_SAMPLE))
         return words[0], words[1]
 
     symbols = _symbols(config)
 
-    def learn(*sides: Lines, fewer: bool = False) -> SubwordTokenizer:
+    def learn(*sides: str, fewer: bool = False) -> SubwordTokenizer:
         return SubwordTokenizer.learn(
-            (line for lines in sides for line in _sample(lines, rows, text.subword.sample)),
+            (line for side in sides for line in _read_folded(config, store, side, rows)),
             algorithm=text.subword.algorithm,
             vocabulary_size=text.subword.vocabulary_size,
             lowercase=text.lowercase,
@@ -186,20 +191,29 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tok
             fewer=fewer,
         )
 
-    def learn_beside(side: Lines, other: str) -> SubwordTokenizer:
+    def learn_beside(side: str, other: str) -> SubwordTokenizer:
         """Learn pieces of one side; fewer where the characters of the other side need more than this one has."""
         try:
             return learn(side)
         except DataError:
-            needed = count_needed(_characters(config, store.lines(other), rows), symbols)
+            needed = count_needed(_characters(config, store, other, rows), symbols)
             if needed < text.subword.vocabulary_size:
                 raise
         return learn(side, fewer=True)
 
     if text.subword.joint:
-        joint = learn(src, tgt)
-        return joint, joint
-    return learn_beside(src, "tgt"), learn_beside(tgt, "src")
+        learnt = [learn("src", "tgt")] * 2
+    else:
+        learnt = [learn_beside("src", "tgt"), learn_beside("tgt", "src")]
+    src, tgt = (one.with_casing(casing) for one, casing in zip(learnt, casings, strict=True))
+    return src, tgt
+
+
+def _read_folded(config: Config, store: PairStore, side: str, rows: Rows) -> Iterator[str]:
+    """The text that pieces are learnt from, in small letters if the model reads such text."""
+    casing = casing_of(config.data.languages[SIDES.index(side)])
+    for line in _sample(store.lines(side), rows, config.text.subword.sample):
+        yield lower(line, casing) if config.text.lowercase else line
 
 
 def _symbols(config: Config) -> list[str]:
@@ -230,17 +244,17 @@ def count_character_pieces(config: Config, store: PairStore, rows: Rows) -> int:
         store: Clean pairs.
         rows: Training pairs, and copies of them.
     """
-    sides = [_characters(config, store.lines(side), rows) for side in SIDES]
+    sides = [_characters(config, store, side, rows) for side in SIDES]
     if config.text.subword.joint:
         sides = [sides[0] | sides[1]]
     return max(count_needed(characters, _symbols(config)) for characters in sides)
 
 
-def _characters(config: Config, lines: Lines, rows: Rows) -> set[str]:
+def _characters(config: Config, store: PairStore, side: str, rows: Rows) -> set[str]:
     """The characters of the text that pieces are learnt from."""
     characters = set[str]()
-    for line in _sample(lines, rows, config.text.subword.sample):
-        characters.update(line.lower() if config.text.lowercase else line)
+    for line in _read_folded(config, store, side, rows):
+        characters.update(line)
     return characters
 
 

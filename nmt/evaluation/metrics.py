@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from nmt.config import TextSection
 from nmt.corpus.splitting import Example
+from nmt.text.casing import Casing, casing_of, lower
 
 UNSPACED = {"zh": "zh", "yue": "zh"} | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo", "dz"), "char")
 """sacreBLEU's tokenizer for languages that are written without spaces between words."""
@@ -25,10 +26,12 @@ class ScoringRules:
     Attributes:
         lowercase: Ignore case, for a lower-case model.
         tokenize: sacreBLEU's tokenizer; `none` for text that is already tokenised.
+        casing: Rules of small letters.
     """
 
     lowercase: bool = False
     tokenize: str = "13a"
+    casing: Casing = ""
 
     @classmethod
     def for_text(cls, text: TextSection, language: str) -> ScoringRules:
@@ -38,9 +41,9 @@ class ScoringRules:
         Chinese tokenizer or single characters are used.
         """
         if text.tokenized or text.tokenizer == "whitespace":
-            return cls(text.lowercase, "none")
+            return cls(text.lowercase, "none", casing_of(language))
         base = language.replace("_", "-").split("-")[0].lower()
-        return cls(text.lowercase, UNSPACED.get(base, "13a"))
+        return cls(text.lowercase, UNSPACED.get(base, "13a"), casing_of(language))
 
 
 @dataclass(frozen=True)
@@ -176,13 +179,18 @@ def score_corpus(
 
 
 def _build(key: str, rules: ScoringRules, examples: Sequence[Example] = ()) -> Any:
-    return METRICS[key].build(rules, [example.src for example in examples])
+    metric = METRICS[key].build(rules, [example.src for example in examples])
+    if rules.lowercase and rules.casing and hasattr(metric, "_preprocess_segment"):
+        # sacreBLEU lower-cases by the rules of English; what is in small letters already stays.
+        prepare = metric._preprocess_segment
+        metric._preprocess_segment = lambda text: prepare(lower(text, rules.casing))
+    return metric
 
 
 def words_of(lines: Iterable[str], rules: ScoringRules) -> Iterator[list[str]]:
     """The words of each line, as BLEU counts them."""
     metric = _build("bleu", rules)
-    return (metric.tokenizer(line.lower() if rules.lowercase else line).split() for line in lines)
+    return (metric.tokenizer(lower(line, rules.casing) if rules.lowercase else line).split() for line in lines)
 
 
 def sentence_scores(

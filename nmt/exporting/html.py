@@ -17,6 +17,7 @@ from nmt.layers.attention.catalog import describe_mechanism
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CONTROL
 from nmt.system.files import write_text
+from nmt.text.casing import casing_of
 from nmt.text.languages import language_name
 from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, WINDOWS_1252, Normalizer
 from nmt.text.processor import TextProcessor
@@ -59,6 +60,7 @@ def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel)
         contents.append(base64.b64encode(content).decode())
     languages = [(code, language_name(code)) for code in model.config.data.languages]
     data = {**page_data([], systems), "languages": model.config.data.languages, "models": models}
+    data["casings"] = [casing_of(code) for code, _ in languages]
     title, files = " to ".join(name for _, name in languages), [FOLDER / name for name in FILES]
     shown = {"languages": languages, "names": [system.name for system in systems], "contents": contents}
     write_text(path, make_page(title, data, FOLDER / "translator.html", files, **shown).html)
@@ -104,9 +106,13 @@ def _describe_text(processor: TextProcessor) -> dict[str, Any]:
     return {
         "repairs": _describe_repairs(processor.normalizer),
         "control": CONTROL.pattern,
-        "src": {"tokens": processor.src_vocabulary.tokens, "lowercase": source.lowercase, **_describe_pieces(source)},
+        "src": {"tokens": processor.src_vocabulary.tokens, **_describe_casing(source), **_describe_pieces(source)},
         "tgt": {"tokens": None if joint else processor.tgt_vocabulary.tokens, "subwords": target.kind == "subword"},
     }
+
+
+def _describe_casing(tokenizer: Tokenizer) -> dict[str, Any]:
+    return {"lowercase": tokenizer.lowercase, "casing": tokenizer.casing}
 
 
 def _describe_repairs(normalizer: Normalizer) -> dict[str, Any]:

@@ -13,6 +13,17 @@ function readEntity(entity) {
   return element.value;
 }
 
+/** A text in small letters, as in nmt/text/casing.py: Turkish has two letters i. */
+function toSmall(text, casing) {
+  const dotted = casing ? text.replace(/I\u0307|\u0130/g, "i").replace(/I/g, "\u0131") : text;
+  return dotted.toLowerCase();
+}
+
+/** A text in capitals. */
+function toCapitals(text, casing) {
+  return (casing ? text.replace(/i/g, "\u0130") : text).toUpperCase();
+}
+
 /** A text in which control characters are what their numbers are in Windows-1252. */
 function decodeControl(text, { decoded }) {
   return text.replace(/[\x80-\x9f]/g, (control) => decoded[control] ?? control);
@@ -84,7 +95,7 @@ class TextProcessor {
   /** Tokens of a source. */
   tokenize(text) {
     let line = repair(text, this.settings.repairs);
-    if (this.settings.src.lowercase) line = line.toLowerCase();
+    if (this.settings.src.lowercase) line = toSmall(line, this.settings.src.casing);
     if (!this.segment) return line.split(BLANKS).filter(Boolean);
     const symbols = [...`${WORD_BEGINNING}${line.replace(/ /g, WORD_BEGINNING)}`.replace(/\u2581+$/, "")];
     const tokens = [];

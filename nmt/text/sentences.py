@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
+from nmt.text.casing import casing_of
 from nmt.text.tokenizers import WORD_BEGINNING, blank_language
 
 _END = ".!?\u2026\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4"
@@ -51,6 +52,8 @@ class SentenceSplitter:
         base = tgt_language.replace("_", "-").split("-")[0].lower()
         self.glue = "" if base in _UNSPACED else " "
         """Separator between translated sentences."""
+        self.casings = casing_of(language), casing_of(tgt_language)
+        """Rules of small and capital letters of both languages."""
 
     def __call__(self, line: str) -> list[str]:
         """The sentences of a line, in order; the line itself if it is only one."""

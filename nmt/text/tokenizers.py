@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import check_file, read_bytes, write_json
 from nmt.system.limits import MAX_TEXT_FILE
+from nmt.text.casing import Casing, lower
 from nmt.text.settings import TokenizerSettings, WordSettings, read_settings
 from nmt.text.spacing import Spacing
 
@@ -36,6 +37,17 @@ class Tokenizer(ABC):
 
     kind: str
     lowercase: bool
+    casing: Casing = ""
+    """How letters become small: by the rules of which language."""
+
+    def fold(self, text: str) -> str:
+        """A text in small letters, if the tokenizer reads such text."""
+        return lower(text, self.casing) if self.lowercase else text
+
+    def settings(self, **others: Any) -> dict[str, Any]:
+        """What is saved of any tokenizer, before other settings; older versions had no rules of a language."""
+        casing = {"casing": self.casing} if self.lowercase and self.casing else {}
+        return {"kind": self.kind, "lowercase": self.lowercase, **casing, **others}
 
     @abstractmethod
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
@@ -55,13 +67,14 @@ class WhitespaceTokenizer(Tokenizer):
 
     kind = "whitespace"
 
-    def __init__(self, *, lowercase: bool = False) -> None:
+    def __init__(self, *, lowercase: bool = False, casing: Casing = "") -> None:
         self.lowercase = lowercase
+        self.casing = casing
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
         """Split at white space."""
         for line in lines:
-            yield (line.lower() if self.lowercase else line).split()
+            yield self.fold(line).split()
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Join with single spaces."""
@@ -69,7 +82,7 @@ class WhitespaceTokenizer(Tokenizer):
 
     def save(self, directory: Path, side: str) -> None:
         """Write the settings."""
-        write_json(directory / f"{side}.tokenizer.json", {"kind": self.kind, "lowercase": self.lowercase})
+        write_json(directory / f"{side}.tokenizer.json", self.settings())
 
 
 class WordTokenizer(Tokenizer):
@@ -78,6 +91,7 @@ class WordTokenizer(Tokenizer):
     Args:
         language: Language code that spaCy knows, such as `en`.
         lowercase: Lower-case before splitting.
+        casing: Rules of small letters.
         spacing: Where spaces go when tokens are joined; see `learn_spacing`.
 
     Raises:
@@ -86,7 +100,9 @@ class WordTokenizer(Tokenizer):
 
     kind = "spacy"
 
-    def __init__(self, language: str, *, lowercase: bool = False, spacing: Spacing | None = None) -> None:
+    def __init__(
+        self, language: str, *, lowercase: bool = False, casing: Casing = "", spacing: Spacing | None = None
+    ) -> None:
         try:
             self._nlp = blank_language(language)
         except ImportError as error:
@@ -96,12 +112,13 @@ class WordTokenizer(Tokenizer):
             ) from None
         self.language = language
         self.lowercase = lowercase
+        self.casing = casing
         self.spacing = spacing or Spacing()
 
     def _docs(self, lines: Iterable[str]) -> Iterator[Any]:
         for line in lines:
             parts = _OVERLONG.sub(r"\1 ", line)  # spaCy takes quadratic time for a run of punctuation
-            yield self._nlp.tokenizer(parts.lower() if self.lowercase else parts)
+            yield self._nlp.tokenizer(self.fold(parts))
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
         """spaCy's tokens without those that are only white space."""
@@ -120,14 +137,12 @@ class WordTokenizer(Tokenizer):
 
     def save(self, directory: Path, side: str) -> None:
         """Write language, casing, spaCy's version and the learnt spacing."""
-        settings = {
-            "kind": self.kind,
-            "language": self.language,
-            "lowercase": self.lowercase,
-            "spacy_version": version("spacy"),
-            "glue_left": sorted(self.spacing.left),
-            "glue_right": sorted(self.spacing.right),
-        }
+        settings = self.settings(
+            language=self.language,
+            spacy_version=version("spacy"),
+            glue_left=sorted(self.spacing.left),
+            glue_right=sorted(self.spacing.right),
+        )
         write_json(directory / f"{side}.tokenizer.json", settings)
 
 
@@ -153,13 +168,14 @@ class SubwordTokenizer(Tokenizer):
 
     kind = "subword"
 
-    def __init__(self, model: bytes, *, lowercase: bool = False) -> None:
+    def __init__(self, model: bytes, *, lowercase: bool = False, casing: Casing = "") -> None:
         import sentencepiece
 
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor()
         self._processor.LoadFromSerializedProto(model)
         self.lowercase = lowercase
+        self.casing = casing
 
     @classmethod
     def learn(
@@ -169,6 +185,7 @@ class SubwordTokenizer(Tokenizer):
         algorithm: Algorithm,
         vocabulary_size: int,
         lowercase: bool = False,
+        casing: Casing = "",
         symbols: Iterable[str] = (),
         fewer: bool = False,
     ) -> Self:
@@ -179,6 +196,7 @@ class SubwordTokenizer(Tokenizer):
             algorithm: `bpe` or `unigram`.
             vocabulary_size: Total number of pieces.
             lowercase: Lower-case the text first.
+            casing: Rules of small letters.
             symbols: Texts that are always one piece.
             fewer: True if there may be fewer pieces, where the text is too small for so many.
 
@@ -193,7 +211,7 @@ class SubwordTokenizer(Tokenizer):
 
         def read() -> Iterator[str]:
             for line in lines:
-                text = line.lower() if lowercase else line
+                text = lower(line, casing) if lowercase else line
                 characters.update(text)
                 yield text
 
@@ -228,11 +246,15 @@ class SubwordTokenizer(Tokenizer):
             else:
                 advice = shorten(message)
             raise DataError(f"cannot learn {vocabulary_size} {algorithm} pieces: {advice}") from None
-        return cls(model.getvalue(), lowercase=lowercase)
+        return cls(model.getvalue(), lowercase=lowercase, casing=casing)
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
         """Pieces of each line; unseen characters stay as pieces without an id."""
-        yield from self._processor.encode([line.lower() for line in lines] if self.lowercase else lines, out_type=str)
+        yield from self._processor.encode([*map(self.fold, lines)] if self.lowercase else lines, out_type=str)
+
+    def with_casing(self, casing: Casing) -> Self:
+        """The same pieces for a language with other rules of small letters."""
+        return type(self)(self._model, lowercase=self.lowercase, casing=casing)
 
     @property
     def scores(self) -> dict[str, float]:
@@ -262,7 +284,7 @@ class SubwordTokenizer(Tokenizer):
     def save(self, directory: Path, side: str) -> None:
         """Write the model and the settings."""
         (directory / f"{side}.subwords.model").write_bytes(self._model)
-        settings = {"kind": self.kind, "lowercase": self.lowercase, "sentencepiece_version": version("sentencepiece")}
+        settings = self.settings(sentencepiece_version=version("sentencepiece"))
         write_json(directory / f"{side}.tokenizer.json", settings)
 
 
@@ -280,18 +302,21 @@ def load_tokenizer(directory: Path, side: str) -> Tokenizer:
     path = directory / f"{side}.tokenizer.json"
     settings = read_settings(path, TokenizerSettings)
     if settings.kind == "whitespace":
-        return WhitespaceTokenizer(lowercase=settings.lowercase)
+        return WhitespaceTokenizer(lowercase=settings.lowercase, casing=settings.casing)
     if settings.kind == "spacy":
         words = read_settings(path, WordSettings)
         try:
             return WordTokenizer(
-                words.language, lowercase=words.lowercase, spacing=Spacing(words.glue_left, words.glue_right)
+                words.language,
+                lowercase=words.lowercase,
+                casing=words.casing,
+                spacing=Spacing(words.glue_left, words.glue_right),
             )
         except ConfigError as error:
             raise DataError(f"{path}: {str(error).removesuffix(f'; {ANY_LANGUAGE}')}") from None
     model = check_file(directory / f"{side}.subwords.model", directory)
     try:
-        return SubwordTokenizer(read_bytes(model, MAX_TEXT_FILE), lowercase=settings.lowercase)
+        return SubwordTokenizer(read_bytes(model, MAX_TEXT_FILE), lowercase=settings.lowercase, casing=settings.casing)
     except RuntimeError as error:
         raise DataError(f"{model}: damaged ({shorten(str(error))})") from None
     except OSError as error:

@@ -225,6 +225,13 @@ def test_n_best_is_at_most_the_beam_size(n_best: int) -> None:
         translator(beam_size=3).translate("a", n_best)
 
 
+def test_lines_in_capitals_are_read_and_written_by_the_rules_of_their_languages() -> None:
+    turkish = Translator(random_model(), processor(), DecodeSection(), splitter=SentenceSplitter("tr", "tr"))
+    assert turkish.read(["KIRMIZI İP. SICAK SU"]) == [[["Kırmızı", "ip."], ["Sıcak", "su"]]]
+    [joined] = turkish.join("KIRMIZI İP", [[Translation("iyi ışık", [], [])]])
+    assert joined.text == "İYİ IŞIK"
+
+
 def test_control_characters_are_those_of_windows_1252() -> None:
     read = translator().read(["Well\x85 I can\x92t. Yes\x85"])
     assert read == translator().read(["Well… I can’t. Yes…"])
