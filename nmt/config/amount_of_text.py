@@ -15,7 +15,7 @@ def choose_split(pairs: int) -> dict[str, int]:
     return dict.fromkeys(SPLITS, min(pairs // 10, 1000))
 
 
-def choose_by_amount(pairs: int) -> dict[str, Any]:
+def choose_by_amount(pairs: int, characters: int = 0) -> dict[str, Any]:
     """Values that fit an amount of training text.
 
     They pass through settings that were measured: those of `tatoeba_small` with 20,000 pairs and of `tatoeba` with
@@ -24,15 +24,16 @@ def choose_by_amount(pairs: int) -> dict[str, Any]:
 
     Args:
         pairs: Training pairs, without copies in other forms.
+        characters: Pieces that the characters of the training text need; 0 if they are not known.
 
     Returns:
         A value for every other key that can be `auto`, by its dotted path: one piece for every two pairs, from 500 to
-        8,000; stronger regularisation and smaller batches for less text; and epochs for 6,000 updates or more, from 20
-        to 200.
+        8,000, but at least one for each character; stronger regularisation and smaller batches for less text; and
+        epochs for 6,000 updates or more, from 20 to 200.
     """
     batch = 32 if pairs < 10_000 else 64 if pairs < 100_000 else 128
     return {
-        PIECES: min(max(500, pairs // 2), 8000),
+        PIECES: max(min(max(500, pairs // 2), 8000), characters),
         "model.dropout": 0.5 if pairs < 25_000 else 0.4 if pairs < 100_000 else 0.3,
         "model.output_norm": 5.0 if pairs < 25_000 else None,
         "train.batch.size": batch,

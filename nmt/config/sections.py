@@ -202,7 +202,7 @@ class CleaningSection(Section):
     unicode: Literal["nfc", "nfkc", "none"] = "nfc"
     """Unicode normal form."""
     control_characters: Flag = True
-    """Remove control, zero-width and direction characters and soft hyphens."""
+    """Remove control, zero-width and direction characters and soft hyphens; decode those of Windows-1252."""
     html_entities: Flag = True
     """Replace &amp; and the like by the characters they stand for."""
     quotes: Flag = False

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
-from nmt.corpus.cleaning import NUMBER, find_numbers, make_text_normalizer
+from nmt.corpus.cleaning import make_text_normalizer
 from nmt.corpus.identity import draw
 from nmt.corpus.lexicon import find_lexicon
 from nmt.corpus.lines import Rows, decode_lines
@@ -19,7 +19,11 @@ from nmt.corpus.processes import map_chunks
 from nmt.corpus.splitting import Splits, without_overlap
 from nmt.corpus.store import Block, PairStore, in_chunks
 from nmt.system.progress import progress_bar
+from nmt.text.casing import Casing, casing_of, lower, upper
+from nmt.text.numbers import find_numbers as find_numbers
+from nmt.text.numbers import have_same_numbers, read_digits, replace_numbers, write_like
 
+Casings = tuple[Casing, Casing]
 FINAL_STOPS = ".!?…。！？．؟۔।"
 WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]+")
 """A word, or punctuation."""
@@ -39,14 +43,14 @@ def without_final_stop(text: str) -> str:
     return text.rstrip(f"{FINAL_STOPS} ") or text
 
 
-def in_title_case(text: str) -> str:
+def in_title_case(text: str, casing: Casing = "") -> str:
     """A sentence as a headline: every word with a capital, and no final stop."""
-    return " ".join(word[:1].upper() + word[1:] for word in without_final_stop(text).split(" "))
+    return " ".join(upper(word[:1], casing) + word[1:] for word in without_final_stop(text).split(" "))
 
 
-def with_lowercase_first(text: str) -> str:
+def with_lowercase_first(text: str, casing: Casing = "") -> str:
     """A sentence with a small first letter."""
-    return text[:1].lower() + text[1:]
+    return lower(text[:1], casing) + text[1:]
 
 
 def _without_final_stops(pair: Pair, chance: random.Random) -> Pair:
@@ -54,33 +58,41 @@ def _without_final_stops(pair: Pair, chance: random.Random) -> Pair:
     return pair if pair.src == shorter.src or pair.tgt == shorter.tgt else shorter
 
 
-def _in_title_case(pair: Pair, chance: random.Random) -> Pair:
+def _in_title_case(casings: Casings, pair: Pair, chance: random.Random) -> Pair:
     """Only the source: most languages write headlines like sentences."""
-    title = in_title_case(pair.src)
+    title = in_title_case(pair.src, casings[0])
     return pair if title == without_final_stop(pair.src) else Pair(title, without_final_stop(pair.tgt))
 
 
-def _short(pair: Pair, chance: random.Random) -> Pair:
+def _in_capitals(casings: Casings, pair: Pair, chance: random.Random) -> Pair:
+    return Pair(*map(upper, pair, casings))
+
+
+def _with_lowercase_first(casings: Casings, pair: Pair, chance: random.Random) -> Pair:
+    return Pair(with_lowercase_first(pair.src, casings[0]), pair.tgt)
+
+
+def _short(casings: Casings, pair: Pair, chance: random.Random) -> Pair:
     if len(pair.src.split()) > SHORT:
         return pair
-    return Pair(with_lowercase_first(without_final_stop(pair.src)), without_final_stop(pair.tgt))
+    return Pair(with_lowercase_first(without_final_stop(pair.src), casings[0]), without_final_stop(pair.tgt))
 
 
 def _with_other_numbers(pair: Pair, chance: random.Random) -> Pair:
     """Other digits, the same on both sides; 1 remains, as the words after it are singular."""
     changed = {"1": "1"}
 
-    def change(number: re.Match[str]) -> str:
-        digits = re.sub(r"\D", "", number[0])
+    def change(number: str) -> str:
+        digits = read_digits(number)
         if digits not in changed:
             first = "0" if digits[0] == "0" else chance.choice("123456789")
             changed[digits] = first + "".join(chance.choice("0123456789") for _ in digits[1:])
         new = iter(changed[digits])
-        return re.sub(r"\d", lambda _: next(new), number[0])
+        return write_like(re.sub(r"\d", lambda _: next(new), number), number)
 
-    if find_numbers(pair.src) != find_numbers(pair.tgt):
+    if not have_same_numbers(*pair):
         return pair
-    return Pair(NUMBER.sub(change, pair.src), NUMBER.sub(change, pair.tgt))
+    return Pair(replace_numbers(pair.src, pair.tgt, change), replace_numbers(pair.tgt, pair.src, change))
 
 
 def _with_other_name(pair: Pair, chance: random.Random) -> Pair:
@@ -113,20 +125,25 @@ def _count_words(pair: Pair) -> int:
     return max(len(text.split()) for text in pair)
 
 
-FORMS: dict[str, Callable[[Pair, random.Random], Pair]] = {
-    "no_final_stop": _without_final_stops,
-    "all_caps": lambda pair, chance: Pair(pair.src.upper(), pair.tgt.upper()),
-    "title_case": _in_title_case,
-    "lowercase_first": lambda pair, chance: Pair(with_lowercase_first(pair.src), pair.tgt),
-    "short": _short,
-    "numbers": _with_other_numbers,
-    "names": _with_other_name,
-}
+def find_forms(casings: Casings) -> dict[str, Callable[[Pair, random.Random], Pair]]:
+    """The forms of a copy that need no other pair, for languages with such rules of small letters and capitals."""
+    return {
+        "no_final_stop": _without_final_stops,
+        "all_caps": partial(_in_capitals, casings),
+        "title_case": partial(_in_title_case, casings),
+        "lowercase_first": partial(_with_lowercase_first, casings),
+        "short": partial(_short, casings),
+        "numbers": _with_other_numbers,
+        "names": _with_other_name,
+    }
+
+
+FORMS = find_forms(("", ""))
 """The forms of a copy that need no other pair; a pair that cannot have a form is returned as it is."""
 
 
 def make_copies(
-    pairs: Sequence[Pair], shares: Mapping[str, float], seed: int, longest: int = 100
+    pairs: Sequence[Pair], shares: Mapping[str, float], seed: int, longest: int = 100, casings: Casings = ("", "")
 ) -> list[tuple[str, Pair]]:
     """Copies of pairs in other forms.
 
@@ -137,11 +154,12 @@ def make_copies(
         shares: By name of a form, the share of the pairs that are copied if they can have it.
         seed: Which pairs.
         longest: Maximum words of joined pairs.
+        casings: Rules of small letters and capitals of both languages.
 
     Returns:
         Name of the form and copy, in the order of the pairs and then of the forms.
     """
-    forms = FORMS | {"joined": partial(_joined, pairs, longest)}
+    forms = find_forms(casings) | {"joined": partial(_joined, pairs, longest)}
     copies = []
     for pair in pairs:
         for name, share in shares.items():
@@ -179,7 +197,9 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
     src, tgt = store.lines("src"), store.lines("tgt")
     blocks = ((src.raw(piece), tgt.raw(piece)) for piece in in_chunks(splits.train))
     with progress_bar(desc="copying", unit=" copies", leave=False) as bar:
-        copy_block = partial(_copy_block, shares, data.split.seed, data.augment.joined_words)
+        casings = [casing_of(language) for language in data.languages]
+        settings = data.split.seed, data.augment.joined_words, (casings[0], casings[1])
+        copy_block = partial(_copy_block, shares, *settings)
         for block, numbers in map_chunks(copy_block, blocks, data.workers):
             store.append(block)
             forms.append(numbers)
@@ -197,9 +217,9 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
 
 
 def _copy_block(
-    shares: Mapping[str, float], seed: int, longest: int, texts: tuple[bytes, bytes]
+    shares: Mapping[str, float], seed: int, longest: int, casings: Casings, texts: tuple[bytes, bytes]
 ) -> tuple[Block, NDArray[np.uint8]]:
     """Copies of a block of pairs, and for each copy the place of its form in `shares`: the work of one process."""
-    copies = make_copies([*map(Pair, *map(decode_lines, texts))], shares, seed, longest)
+    copies = make_copies([*map(Pair, *map(decode_lines, texts))], shares, seed, longest, casings)
     forms = [list(shares).index(form) for form, _ in copies]
     return Block.encode([pair for _, pair in copies], seed), np.array(forms, dtype=np.uint8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,13 +16,14 @@ from nmt.corpus.lines import Rows, encode_lines
 from nmt.corpus.processes import map_chunks
 from nmt.corpus.sources import Chunk, LineReport, Source, parse_chunk
 from nmt.corpus.store import Block, PairStore
+from nmt.corpus.traces import Run, Sample, take_runs
 from nmt.system.errors import DataError
 from nmt.system.progress import progress_bar
 from nmt.text.languages import is_language
 from nmt.text.normalization import Normalizer
+from nmt.text.numbers import find_numbers as find_numbers
+from nmt.text.numbers import have_same_numbers
 
-NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-"""A number, a time or a date; separators are part of it."""
 SCRIPTS: dict[str, str | tuple[str, ...]] = {"chinese": "CJK", "japanese": ("CJK", "HIRAGANA", "KATAKANA")}
 """Unicode's names of scripts that have others."""
 SAMPLES = 3
@@ -103,7 +103,7 @@ class Cleaner:
             "length_ratio": lambda pair: max(map(len, pair)) > ratio * min(map(len, pair)),
             "few_letters": lambda pair: letters > 0 and min(map(letter_share, pair)) < letters,
             "copy": lambda pair: not options.copies and pair.src == pair.tgt,
-            "other_numbers": lambda pair: options.same_numbers and find_numbers(pair.src) != find_numbers(pair.tgt),
+            "other_numbers": lambda pair: options.same_numbers and not have_same_numbers(*pair),
             "other_script": lambda pair: not all(map(is_written_in, scripts, pair)),
         }
 
@@ -131,7 +131,7 @@ class Cleaner:
 
 
 def clean_corpus(
-    data: DataSection, source: Source, store: PairStore, tag: str | None = None
+    data: DataSection, source: Source, store: PairStore, tag: str | None = None, *, sample: Sample
 ) -> tuple[LineReport, CleaningReport]:
     """Read a corpus, and store its clean pairs with their fingerprints.
 
@@ -140,6 +140,7 @@ def clean_corpus(
         source: The corpus.
         store: Where clean pairs go, after those that it has.
         tag: First token of the stored sources; they have the fingerprints of those without it.
+        sample: Receives raw pairs.
 
     Returns:
         What was read line by line, and what cleaning did.
@@ -150,8 +151,9 @@ def clean_corpus(
     lines, cleaned = LineReport(0), CleaningReport(0, 0)
     work = partial(_clean_chunk, data, tag)
     with progress_bar(desc="cleaning", unit=" lines", leave=False) as bar:
-        for block, chunk_lines, chunk_cleaned in map_chunks(work, source.chunks(lines), data.workers):
+        for block, chunk_lines, chunk_cleaned, runs in map_chunks(work, source.chunks(lines), data.workers):
             store.append(block)
+            sample.add(runs)
             lines.add(chunk_lines)
             cleaned.add(chunk_cleaned)
             bar.update(chunk_lines.read)
@@ -159,14 +161,16 @@ def clean_corpus(
     return lines, cleaned
 
 
-def _clean_chunk(data: DataSection, tag: str | None, chunk: Chunk) -> tuple[Block, LineReport, CleaningReport]:
+def _clean_chunk(
+    data: DataSection, tag: str | None, chunk: Chunk
+) -> tuple[Block, LineReport, CleaningReport, list[Run]]:
     """Parse and clean the lines of a chunk: the work of one process."""
     raw, lines = parse_chunk(chunk)
     pairs, cleaned = Cleaner(data.cleaning, data.languages).clean(raw)
     block = Block.encode(pairs, data.split.seed)
     if tag:
         block = block._replace(src=encode_lines(f"{tag} {pair.src}" for pair in pairs))
-    return block, lines, cleaned
+    return block, lines, cleaned, take_runs(raw, chunk.first_line)
 
 
 def drop_repeated(options: CleaningSection, store: PairStore, report: CleaningReport, first: int = 0) -> Rows:
@@ -201,11 +205,6 @@ def letter_share(text: str) -> float:
     if not text.isascii():  # the vowel signs of many scripts are marks, not letters
         letters += sum(unicodedata.category(character)[0] == "M" for character in text)
     return letters / total if total else 0.0
-
-
-def find_numbers(text: str) -> list[str]:
-    """The digits of each number of a text, in ascending order; 2:30, 2.30 and 2,30 are the same."""
-    return sorted(re.sub(r"\D", "", number) for number in NUMBER.findall(text))
 
 
 def find_script(scripts: Mapping[str, str], language: str) -> str:

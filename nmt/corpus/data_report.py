@@ -41,6 +41,7 @@ def summarise(report: DataReport) -> Iterator[str]:
     lines, cleaning = report.lines, report.cleaning
     yield f"{printable(report.corpus)}: {lines.read:,} lines"
     yield from (f"skipped: {what}: {printable(places)}" for what, places in lines.locate())
+    yield from (f"doubtful: {what}: {printable(places)}" for what, places in lines.locate_doubtful())
     changes = _counts("; dropped", cleaning.dropped) + _counts("; repaired", cleaning.changed)
     yield f"cleaning: {cleaning.read:,} pairs read, {cleaning.kept:,} kept{changes}"
     evaluation = [
@@ -74,23 +75,38 @@ def summarise(report: DataReport) -> Iterator[str]:
 def find_warnings(report: DataReport) -> list[str]:
     """What makes scores of a model meaningless, or the text other than intended: one line each."""
     shared = _describe_valid_in_test(report)
-    return [*report.warnings, *([f"overlap: {shared}"] if shared else []), *_find_unknown(report)]
+    traces = map(str, report.traces or [])
+    return [*traces, *report.warnings, *([f"overlap: {shared}"] if shared else []), *_find_unknown(report)]
 
 
 def _find_unknown(report: DataReport) -> list[str]:
     """A warning for each side with too many unknown tokens in training, or unknown subwords in validation."""
-    advice = "the vocabulary is that of other text; set parent.pieces=own" if report.reused else LARGER
-    limits = {"train": ("training", MANY_UNKNOWN, advice)}
+    warnings = []
+    for side, share in enumerate(report.unknown_share["train"]):
+        advice = "the vocabulary is that of other text; set parent.pieces=own" if report.reused else LARGER
+        if share > MANY_UNKNOWN:
+            warnings.append(_warn_of_share(share, side, "training", advice))
     if report.tokenizer == "subword" and not report.reused:
-        fewer = min(max(report.vocabulary.values()) // 2, max(500, report.pairs["train"] // 2))
-        advice = f"training text lacks these pieces; use fewer: --set {PIECES}={fewer}"
-        limits["valid"] = ("validation", MANY_UNKNOWN_PIECES, advice)
-    return [
-        f"{share:.1%} of the {side} tokens in {where} are unknown: {remedy}"
-        for name, (where, limit, remedy) in limits.items()
-        for side, share in zip(SIDES.values(), report.unknown_share[name], strict=True)
-        if share > limit
-    ]
+        for side, share in enumerate(report.unknown_share["valid"]):
+            if share > MANY_UNKNOWN_PIECES:
+                warnings.append(_warn_of_share(share, side, "validation", _advise_on_pieces(report, side)))
+    return warnings
+
+
+def _warn_of_share(share: float, side: int, where: str, advice: str) -> str:
+    return f"{share:.1%} of the {[*SIDES.values()][side]} tokens in {where} are unknown: {advice}"
+
+
+def _advise_on_pieces(report: DataReport, side: int) -> str:
+    """What helps against unknown subwords in validation: fewer pieces spell the same words, but need all characters."""
+    unseen = report.unseen_characters[side] if report.unseen_characters else 0.0
+    if 2 * unseen > report.unknown_share["valid"][side]:
+        return "training text lacks characters of theirs, and fewer pieces do not help; give more training text"
+    size = max(report.vocabulary.values())
+    fewer = max(min(size // 2, max(500, report.pairs["train"] // 2)), report.character_pieces or 0)
+    if fewer >= size:
+        return "training text lacks these pieces; give more training text"
+    return f"training text lacks these pieces; use fewer: --set {PIECES}={fewer}"
 
 
 def _describe_copies(counts: Mapping[str, int]) -> str:
@@ -152,6 +168,9 @@ def _describe_corpus(report: DataReport) -> Blocks:
         ("malformed", f"{sum(lines.malformed.values()):,}"),
     ]
     rows += [("", f"{what}: {make_visible(locations)}") for what, locations in lines.locate()]
+    if lines.doubtful:
+        rows.append(("doubtful, but used", f"{sum(lines.doubtful.values()):,}"))
+        rows += [("", f"{what}: {make_visible(locations)}") for what, locations in lines.locate_doubtful()]
     yield Table(("", ""), rows, "ll")
 
 

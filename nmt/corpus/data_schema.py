@@ -8,6 +8,7 @@ from pydantic import Field
 
 from nmt.corpus.cleaning import CleaningReport
 from nmt.corpus.sources import LineReport
+from nmt.corpus.traces import TraceReport
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,9 @@ class EncodingReport:
         tokens: For each split, two numbers of tokens.
         unknown_share: For each split, two shares of unknown tokens.
         warnings: What makes scores of a model meaningless, or the text other than intended, and what to do.
+        unseen_characters: Two shares of subwords in validation with a character that training text lacks; None without
+            subwords.
+        character_pieces: Minimum number of subwords, one for each character in training; None without subwords.
     """
 
     reused: bool = False
@@ -111,6 +115,8 @@ class EncodingReport:
     tokens: dict[str, list[int]]
     unknown_share: dict[str, list[float]]
     warnings: list[str] = field(default_factory=list)
+    unseen_characters: list[float] | None = None
+    character_pieces: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +130,7 @@ class DataReport(EncodingReport, SplitReport):
         cleaning: What cleaning did.
         augmented: Number of copies of training pairs, by form; None without any.
         extra: What became of further corpora, by name; None without any.
+        traces: Traces of other tools in the text; None without any.
     """
 
     corpus: str
@@ -132,11 +139,14 @@ class DataReport(EncodingReport, SplitReport):
     cleaning: CleaningReport
     augmented: dict[str, int] | None = None
     extra: dict[str, ExtraReport] | None = None
+    traces: list[TraceReport] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The content of `report.json`, in which what is None is absent."""
         content = asdict(self)
         content = {"given_splits": content.pop("ready_made_splits"), **content}
+        if not self.lines.doubtful:
+            del content["lines"]["doubtful"]
         return {name: value for name, value in content.items() if value is not None}
 
 

@@ -14,11 +14,12 @@ from nmt.corpus.lines import Rows
 from nmt.corpus.sources import Source
 from nmt.corpus.splitting import Splits, without_overlap
 from nmt.corpus.store import PairStore
+from nmt.corpus.traces import Sample
 from nmt.system.errors import DataError
 
 
 def add_corpora(
-    data: DataSection, sources: Mapping[str, Source], store: PairStore, splits: Splits
+    data: DataSection, sources: Mapping[str, Source], store: PairStore, splits: Splits, samples: Mapping[str, Sample]
 ) -> tuple[Splits, Rows, dict[str, ExtraReport]]:
     """Add the pairs of `data.extra` to a store and to the training split.
 
@@ -27,6 +28,7 @@ def add_corpora(
         sources: The corpora, by name.
         store: Clean pairs.
         splits: Their splits.
+        samples: Receive raw pairs of each corpus, by name.
 
     Returns:
         The splits with the further training pairs, each once; rows of their repetitions; and what became of them.
@@ -39,7 +41,7 @@ def add_corpora(
     for name, source in sources.items():
         corpus, before = data.extra[name], len(store)
         try:
-            _, cleaned = clean_corpus(data, source, store, corpus.tag)
+            _, cleaned = clean_corpus(data, source, store, corpus.tag, sample=samples[name])
             clean = drop_repeated(data.cleaning, store, cleaned, before)
         except DataError as error:
             raise DataError(f"data.extra.{name}: {error}") from None

@@ -41,6 +41,8 @@ NOT_DATA = ("license", "licence", "copying", "copyright", "notice", "readme", "c
 """Names, without suffix and in lower case, of files in an archive that are about its data."""
 _CONTROL = re.compile("[\0-\b\x0e-\x1f]")
 _BREAKS = str.maketrans("\t\n", "  ", "\r")
+LONG_CELL = 10
+"""Lines of a cell of CSV above which a quotation mark probably lacks its partner."""
 BLOCK = 1 << 20  # bytes
 BUFFER = 1 << 16  # bytes
 TOO_LONG = b"\xff a line longer than a megabyte\n"
@@ -94,7 +96,7 @@ def read_file_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
             yield line if number else line.removeprefix(BYTE_ORDER_MARK)
 
 
-def read_rows(path: Path, first_lines: int | None) -> Iterator[bytes]:
+def read_rows(path: Path, first_lines: int | None, long_cells: list[tuple[int, int]] | None = None) -> Iterator[bytes]:
     """Lines of a table with a tab between cells, each ending in a line feed; CSV (RFC 4180) is put into this form.
 
     What separates the cells of CSV is the most frequent of `;`, tab and `,` in its first hundred lines. A cell with
@@ -103,6 +105,7 @@ def read_rows(path: Path, first_lines: int | None) -> Iterator[bytes]:
     Args:
         path: The file.
         first_lines: Lines to read; None reads all.
+        long_cells: Receives the first and the last line of each row of CSV with a cell of more than `LONG_CELL` lines.
 
     Raises:
         DataError: As for `read_file_lines`, or quotation marks in CSV do not match.
@@ -118,6 +121,8 @@ def read_rows(path: Path, first_lines: int | None) -> Iterator[bytes]:
     try:
         for row in rows:
             yield from itertools.repeat(b"\n", rows.line_num - number - 1)
+            if long_cells is not None and max(cell.count("\n") for cell in row or [""]) >= LONG_CELL:
+                long_cells.append((number + 1, rows.line_num))
             number = rows.line_num
             yield "\t".join(cell.translate(_BREAKS) for cell in row).encode(errors="surrogateescape") + b"\n"
     except csv.Error as error:

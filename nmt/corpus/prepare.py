@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.system import options
-from nmt.system.errors import ConfigError, as_nmt_errors, when_out_of_memory
+from nmt.system.errors import ConfigError, NmtError, as_nmt_errors, when_out_of_memory
 from nmt.system.files import AnyPath, as_names, shipped, write_text
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nmt.corpus.sources import Source
     from nmt.corpus.splitting import Example
     from nmt.corpus.store import PairStore
+    from nmt.corpus.traces import TraceReport
     from nmt.text.normalization import Normalizer
 
 log = logging.getLogger(__name__)
@@ -122,7 +123,13 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
         numbered = ((key, *one) for key, files in corpora.items() for one in enumerate(files, 1))
         needed = {f"{key} {number}": Path(_bundled(source)) for key, number, source in numbered}
         check_directory(output, DATA, overwrite=overwrite, needed=needed)
-        report = _write_directory(config, output)
+        found: list[TraceReport] = []
+        try:
+            report = _write_directory(config, output, found)
+        except NmtError:
+            for trace in found:  # they may be the reason
+                log.warning(str(trace))
+            raise
     for line in summarise(report):
         log.info(line)
     if config.data.licence is None:
@@ -132,12 +139,18 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
     return report
 
 
-def _write_directory(config: Config, output: Path) -> DataReport:
-    """Write the data directory: from files to ids, stage by stage."""
+def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> DataReport:
+    """Write the data directory: from files to ids, stage by stage.
+
+    Args:
+        config: The whole config.
+        output: The data directory.
+        found: Receives the traces of other tools in the text.
+    """
     import numpy as np
 
-    from nmt.config import choose_by_amount, choose_split, dump_config, resolve_auto
-    from nmt.corpus import augmentation, cleaning, data_report, dataset, extra, splitting, token_ids
+    from nmt.config import choose_split, dump_config, resolve_auto
+    from nmt.corpus import augmentation, cleaning, data_report, dataset, extra, splitting, token_ids, traces
     from nmt.corpus.data_schema import DataReport, Marker
     from nmt.corpus.store import PairStore
     from nmt.system.replacement import atomic_directory
@@ -152,7 +165,9 @@ def _write_directory(config: Config, output: Path) -> DataReport:
     with atomic_directory(output) as directory:
         store = PairStore(directory / "work")
         # Sources -> cleaning -> identity: pairs are decoded once, repaired or dropped, fingerprinted and stored.
-        lines, cleaned = cleaning.clean_corpus(config.data, corpus, store)
+        sample = traces.Sample()
+        lines, cleaned = cleaning.clean_corpus(config.data, corpus, store, sample=sample)
+        found += traces.search_splits(config, {"train": sample}, evaluation_sources)
         rows = cleaning.drop_repeated(config.data.cleaning, store, cleaned)
         warnings = [*_find_swapped(config, store, rows[:: 1 + len(rows) // 1000])]
         config = resolve_auto(config, choose_split(len(rows)))
@@ -163,10 +178,12 @@ def _write_directory(config: Config, output: Path) -> DataReport:
             warnings += _find_unwritable(name, examples, normalizer, cleaned)
         copies, augmented = augmentation.add_copies(config.data, store, splits)
         copies = np.concatenate([copies, np.repeat(np.concatenate([splits.train, copies]), config.data.weight - 1)])
-        splits, repetitions, extra_pairs = extra.add_corpora(config.data, others, store, splits)
-        config = _fit(config, len(splits.train), choose_by_amount(len(splits.train)))
-        # Encoding: training pairs become ids, sentences of valid and test also stay text.
+        samples = {name: traces.Sample() for name in others}
+        splits, repetitions, extra_pairs = extra.add_corpora(config.data, others, store, splits, samples)
+        found += traces.search_splits(config, {f"data.extra.{name}": samples[name] for name in samples}, {})
         copies = np.concatenate([copies, repetitions])
+        # Encoding: training pairs become ids, sentences of valid and test also stay text.
+        config = _fit(config, len(splits.train), token_ids.choose_sizes(config, store, splits.train, copies))
         encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory)
         for name, examples in splits.evaluation.items():
             if examples:
@@ -182,6 +199,7 @@ def _write_directory(config: Config, output: Path) -> DataReport:
             **vars(split),
             augmented=augmented or None,
             extra=extra_pairs or None,
+            traces=found or None,
             **{**vars(encoded), "warnings": [*warnings, *encoded.warnings]},
         )
         write_text(directory / dataset.CONFIG, dump_config(config))

@@ -113,14 +113,14 @@ class Altered:
 def find_altered(examples: Sequence[Example], processor: TextProcessor) -> Altered | None:
     """The references, at most `SAMPLE` of them, that are other text when they were split into tokens and joined again.
 
-    Case is not compared if the tokenizer lower-cases, as scores ignore it.
+    Case is not compared if the tokenizer lower-cases, as scores ignore it then.
     """
     tokenizer = processor.tgt_tokenizer
     references = [processor.normalizer(text) for example in examples for text in example.references]
     step = max(1, math.ceil(len(references) / SAMPLE))
     references = references[::step]
     joined = [tokenizer.detokenize(tokens) for tokens in tokenizer.tokenize(references)]
-    wanted = [text.lower() for text in references] if tokenizer.lowercase else references
+    wanted = [tokenizer.fold(text) for text in references]
     changed = [(text, back) for text, back in zip(wanted, joined, strict=True) if text != back]
     return Altered(len(changed), len(references), *_difference(*changed[0])) if changed else None
 

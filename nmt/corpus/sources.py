@@ -6,13 +6,14 @@ import itertools
 import logging
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
-from nmt.corpus.lines import CSV, TOO_LONG, UNPACK, encode_pairs, in_blocks, read_file_lines, read_rows
+from nmt.corpus.lines import CSV, LONG_CELL, TOO_LONG, UNPACK, encode_pairs, in_blocks, read_file_lines, read_rows
 from nmt.corpus.tmx import read_units
 from nmt.system.errors import DataError, list_names, shorten
 from nmt.system.limits import OVERLONG
@@ -28,6 +29,18 @@ NUMBER = re.compile("[0-9]{1,18}")
 """A sentence number, which fits into 64 bits."""
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """What `_decode` makes of a byte that is not UTF-8."""
+_FIGURES = re.compile(r"(?:[\W\d_]|(?<=\d)[eE](?=[-+]?\d))*")
+"""Numbers, scores and dates, or nothing at all."""
+HEAD, HEAD_ROWS = 1 << 20, 10_000
+"""Bytes and rows of the beginning of a table by which its columns are judged."""
+FEW_ROWS = 0.2
+"""Share of the first rows up to which rows with more columns than the others are slips, such as a tab in a sentence."""
+MOST_ROWS = 0.9
+"""Share of the first cells of a column that are no text, from which the column is none of sentences."""
+SOME_ROWS = 5
+"""Minimum number of rows to judge a column by."""
+MANY_ROWS = 20
+"""Minimum number of rows to warn of columns that only some of them have."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +52,16 @@ class Chunk:
         first_line: Number of the first line, from 1.
         blocks: Lines of each file.
         columns: Wanted columns, from 1; None for parallel files.
+        width: Number of columns of the table; rows with more are malformed. None allows any number.
+        usual: Number of columns that most rows of the table have; rows with fewer are counted. None counts none.
     """
 
     files: tuple[str, ...]
     first_line: int
     blocks: tuple[bytes, ...]
     columns: tuple[int, ...] | None = None
+    width: int | None = None
+    usual: int | None = None
 
 
 @dataclass
@@ -55,17 +72,26 @@ class LineReport:
         read: Lines, or pairs of parallel lines.
         blank: Blank lines of a table, which are skipped.
         malformed: Number of malformed lines, which are skipped, by kind.
-        places: FILE:LINE of the first of them, by kind.
+        doubtful: Number of lines that are used although they may be malformed, by kind.
+        places: FILE:LINE of the first of both, by kind.
     """
 
     read: int
     blank: int = 0
     malformed: dict[str, int] = field(default_factory=dict)
     places: dict[str, list[str]] = field(default_factory=dict)
+    doubtful: dict[str, int] = field(default_factory=dict)
 
     def skip(self, kind: str, *locations: str, count: int = 1) -> None:
         """Count malformed lines, and locate the first of them."""
-        self.malformed[kind] = self.malformed.get(kind, 0) + count
+        self._count(self.malformed, kind, locations, count)
+
+    def doubt(self, kind: str, *locations: str, count: int = 1) -> None:
+        """Count lines that may be malformed, and locate the first of them."""
+        self._count(self.doubtful, kind, locations, count)
+
+    def _count(self, counts: dict[str, int], kind: str, locations: Sequence[str], count: int) -> None:
+        counts[kind] = counts.get(kind, 0) + count
         self.places[kind] = [*self.places.get(kind, []), *locations][:MAX_LOCATIONS]
 
     def add(self, other: LineReport) -> None:
@@ -74,10 +100,19 @@ class LineReport:
         self.blank += other.blank
         for kind, count in other.malformed.items():
             self.skip(kind, *other.places[kind], count=count)
+        for kind, count in other.doubtful.items():
+            self.doubt(kind, *other.places[kind], count=count)
 
     def locate(self) -> Iterator[tuple[str, str]]:
         """For each kind of malformed lines, their number in words, and where the first of them are."""
-        for kind, number in self.malformed.items():
+        return self._locate(self.malformed)
+
+    def locate_doubtful(self) -> Iterator[tuple[str, str]]:
+        """The same for lines that are used although they may be malformed."""
+        return self._locate(self.doubtful)
+
+    def _locate(self, counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+        for kind, number in counts.items():
             more = ["..."] if number > len(self.places[kind]) else []
             yield f"{number:,} {KINDS.get(kind, kind)}", ", ".join([*self.places[kind], *more])
 
@@ -102,12 +137,20 @@ class LineReport:
 
 KINDS = {
     "too_few_columns": "with too few columns",
+    "more_columns": "with more columns than most",
+    "fewer_columns": "with fewer columns than most",
+    "long_cell": f"with a cell of more than {LONG_CELL} lines",
     "not_utf8": "not UTF-8",
     "too_long": OVERLONG,
     "not_a_number": "without a sentence number",
 }
 """Kinds of malformed lines, in words."""
-ADVICE = {"not_utf8": "convert it: iconv -f WINDOWS-1252 -t UTF-8", "too_long": "write one sentence per line"}
+ADVICE = {
+    "not_utf8": "convert it: iconv -f WINDOWS-1252 -t UTF-8",
+    "too_long": "write one sentence per line",
+    "more_columns": "remove separators within sentences, or name every column in a first line, such as en, de, note",
+}
+"""What to do about a kind of malformed lines."""
 
 
 class Source(ABC):
@@ -146,25 +189,89 @@ class TabSeparated(Source):
         columns: Wanted columns, from 1: source and target, or those of an export.
         first_lines: Lines to read; None reads all.
         data: Languages and columns that a header may name.
+        numbers: How many of the columns, from the first, are numbers.
     """
 
     path: Path
     columns: tuple[int, ...]
     first_lines: int | None = None
     data: DataSection = field(default_factory=DataSection)
+    numbers: int = 0
 
     def __str__(self) -> str:
         return f"{self.path}: source in column {self.columns[0]}, target in column {self.columns[1]}"
 
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """About a megabyte of lines at a time."""
-        number = 1
-        for lines in in_blocks(read_rows(self.path, self.first_lines), len):
-            if number == 1 and self._begins_with_header(lines):
-                del lines[0]
-                number += 1
-            yield Chunk((str(self.path),), number, (b"".join(lines),), self.columns)
+        long_cells: list[tuple[int, int]] = []
+        rows = read_rows(self.path, self.first_lines, long_cells)
+        head = next(in_blocks(rows, len, HEAD, most=HEAD_ROWS), [])
+        number, named = 1, 0
+        if head and self._begins_with_header(head):
+            named = count_columns(head[0])
+            del head[0]
+            number = 2
+        self._check_columns(head)
+        width, usual = self._find_width(head, named)
+        for lines in in_blocks(itertools.chain(head, rows), len):
+            yield Chunk((str(self.path),), number, (b"".join(lines),), self.columns, width, usual)
             number += len(lines)
+        self._report_long_cells(long_cells, report)
+
+    def _find_width(self, lines: Sequence[bytes], named: int) -> tuple[int, int]:
+        """The numbers of columns that rows may have, and that most rows have, judged by the first rows.
+
+        A sentence with a tab makes two columns of one, and half a source the target: rows with more columns than the
+        others are malformed if they are few. If they are many, a further column is optional, such as a note. Empty
+        cells at the end of a row do not count. A header that names more columns allows them.
+
+        Args:
+            lines: The first rows.
+            named: Number of columns of the header; 0 without one.
+        """
+        counts = Counter(filter(None, map(count_columns, lines)))
+        needed = max(*self.columns, named)
+        if not counts:
+            return needed, needed
+        total, wider = counts.total(), 0
+        widths = sorted(counts, reverse=True)
+        width = next(width for width in widths if (wider := wider + counts[width]) > FEW_ROWS * total)
+        usual = max(counts, key=lambda columns: (counts[columns], columns))
+        if needed < width != usual and total >= MANY_ROWS:
+            more = sum(number for columns, number in counts.items() if columns > usual)
+            shares = f"{more:,} of the first {total:,} rows have more columns than the others ({usual})"
+            log.warning(f"{self.path}: {shares}: check that no sentence has a separator")
+        return max(width, needed), usual
+
+    def _check_columns(self, lines: Sequence[bytes]) -> None:
+        """Refuse a wanted column of numbers, scores or dates, whose pairs cleaning would drop for their few letters.
+
+        Raises:
+            DataError: There is one.
+        """
+        rows = [cells for cells in map(_cells, lines) if len(cells) >= max(self.columns)]
+        if self.numbers or self.data.cleaning.min_letters == 0 or len(rows) < SOME_ROWS:
+            return
+        texts = [
+            number for number, cells in enumerate(itertools.zip_longest(*rows, fillvalue=""), 1) if _is_text(cells)
+        ]
+        for column in self.columns:
+            if column not in texts:
+                examples = list_names([cells[column - 1] for cells in rows[:2]])
+                advice = "set data.columns to the columns of the sentences"
+                if len(texts) == 2:
+                    advice = f"`overrides={{'data.columns': {texts}}}`"
+                raise DataError(
+                    f"{self.path}: column {column} has numbers in place of sentences ({examples}): {advice}"
+                )
+
+    def _report_long_cells(self, cells: Sequence[tuple[int, int]], report: LineReport) -> None:
+        """Name the rows of CSV with a cell of many lines: a quotation mark without its partner swallows lines."""
+        for first, last in cells[:MAX_LOCATIONS]:
+            spans = f"{self.path}:{first}: one row spans {last - first + 1:,} lines, up to line {last}"
+            log.warning(f"{spans}: check that each quotation mark around a cell has its partner")
+        if cells:
+            report.doubt("long_cell", *(f"{self.path}:{first}" for first, _ in cells[:MAX_LOCATIONS]), count=len(cells))
 
     def _begins_with_header(self, lines: Sequence[bytes]) -> bool:
         """Whether cells of a line, but not of the next, name the source and the target, or their languages: as a whole,
@@ -278,7 +385,7 @@ class Export(Source):
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """Linked sentences as parallel lines; all lines of all three files are counted."""
         src, tgt = (_numbered_sentences(path, report) for path in (self.src, self.tgt))
-        for chunk in TabSeparated(self.links, (1, 2), self.first_lines).chunks(report):
+        for chunk in TabSeparated(self.links, (1, 2), self.first_lines, numbers=2).chunks(report):
             links = [(int(one), int(other)) for one, other in _rows(chunk, report, numbers=2)]
             both_orders = itertools.chain.from_iterable((link, link[::-1]) for link in links)
             pairs = [(src[one], tgt[other]) for one, other in both_orders if one in src and other in tgt]
@@ -301,7 +408,7 @@ def _numbered_sentences(path: Path, report: LineReport) -> dict[int, str]:
     """
     sentences: dict[int, str] = {}
     languages: set[str] = set()
-    for chunk in TabSeparated(path, (1, 2, 3)).chunks(report):
+    for chunk in TabSeparated(path, (1, 2, 3), numbers=1).chunks(report):
         for number, language, sentence in _rows(chunk, report, numbers=1):
             sentences.setdefault(int(number), sentence)
             languages.add(language)
@@ -382,6 +489,8 @@ def open_corpus(paths: Sequence[Path], data: DataSection = DataSection()) -> dic
             "sentences, sentences, links), 4 (source and target of train, then of valid) or 6 (the same and test)"
         )
     for path in paths:
+        if path.is_dir():
+            raise DataError(_describe_folder(path))
         if not path.exists():  # also for a name that no file can have, such as one with a NUL character
             either = f", with or without .{data.src_language} and .{data.tgt_language}"
             raise DataError(f"{path}: no such file{'; check the path' if path.suffix or len(paths) > 1 else either}")
@@ -395,6 +504,16 @@ def open_corpus(paths: Sequence[Path], data: DataSection = DataSection()) -> dic
     pairs = (paths[first : first + 2][::swap] for first in range(0, len(paths), 2))
     first_lines = {"train": data.first_lines, "valid": None, "test": None}
     return {name: Parallel(src, tgt, first_lines[name]) for name, (src, tgt) in zip(first_lines, pairs, strict=False)}
+
+
+def _describe_folder(path: Path) -> str:
+    """Say which files a folder has, as it is no corpus itself."""
+    files = sorted(str(file) for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_")))
+    if not files:
+        return f"{path}: is a folder and has no file; give a file"
+    if len(files) == 2:
+        return f"{path}: is a folder; give its two files, source and target: {list_names(files)}"
+    return f"{path}: is a folder; give one of its files, or two, source and target: {list_names(files)}"
 
 
 def _files(path: Path, data: DataSection) -> list[Path]:
@@ -440,10 +559,26 @@ def _rows(chunk: Chunk, report: LineReport, numbers: int = 0) -> Iterator[list[s
                 report.skip("too_few_columns", f"{chunk.files[0]}:{number}")
             else:
                 report.blank += 1
+        elif chunk.width and len(cells) > chunk.width and count_columns(texts[0].encode()) > chunk.width:
+            report.skip("more_columns", f"{chunk.files[0]}:{number}")
         elif not all(map(NUMBER.fullmatch, cells[:numbers])):
             report.skip("not_a_number", f"{chunk.files[0]}:{number}")
         else:
+            if chunk.usual and len(cells) < chunk.usual:
+                report.doubt("fewer_columns", f"{chunk.files[0]}:{number}")
             yield [cells[column - 1] for column in columns]
+
+
+def count_columns(line: bytes) -> int:
+    """Number of columns of a row, without empty ones at its end; 0 for a blank line."""
+    text = line.rstrip()
+    return text.count(b"\t") + 1 if text else 0
+
+
+def _is_text(cells: Sequence[str]) -> bool:
+    """Whether enough cells of a column have letters; the e of a number such as 1.5e-03 is none."""
+    without = sum(bool(_FIGURES.fullmatch(cell)) for cell in cells)
+    return without < MOST_ROWS * len(cells)
 
 
 def _cells(line: bytes) -> list[str]:

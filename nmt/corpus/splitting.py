@@ -22,6 +22,7 @@ from nmt.corpus.identity import among_sorted, draw, identities
 from nmt.corpus.lines import Rows
 from nmt.corpus.sources import Source, read_pairs
 from nmt.corpus.store import PairStore, in_chunks, most_frequent
+from nmt.corpus.traces import is_blank
 from nmt.system.errors import DataError, shorten
 from nmt.text.normalization import Normalizer
 from nmt.text.processor import SIDES
@@ -76,7 +77,7 @@ def split_corpus(
         DataError: There are too few pairs, or ready-made splits that cannot be used.
     """
     try:
-        public = {name: _read(name, file, data) for name, file in evaluation_sources.items()}
+        public = {name: _with_references(_read(name, file, data)) for name, file in evaluation_sources.items()}
         if not public:
             return split_pairs(store, rows, data.split)
         ready_made, train, dropped = "valid" in public, rows, None
@@ -109,6 +110,11 @@ def _read(name: str, source: Source, data: DataSection) -> list[Example]:
         if not any(texts):
             raise DataError(f"{name}: all {len(pairs):,} {side} lines are empty; give text")
     return [Example(src, (tgt,)) for src, tgt in pairs]
+
+
+def _with_references(examples: Sequence[Example]) -> list[Example]:
+    """The examples of a ready-made split whose references are not empty: no translation is right there."""
+    return [example for example in examples if not any(map(is_blank, example.references))]
 
 
 def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.config import Config, TextSection, read_config
+from nmt.config import Config, TextSection, automatic_keys, choose_by_amount, read_config
 from nmt.config.parent import TEXT_KEYS, check_parent, find_parent
 from nmt.corpus.cleaning import make_text_normalizer
 from nmt.corpus.data_schema import EncodingReport
@@ -21,18 +21,21 @@ from nmt.corpus.identity import save_seen
 from nmt.corpus.lines import Lines, Rows, decode_lines
 from nmt.corpus.processes import map_chunks
 from nmt.corpus.references import find_altered
-from nmt.corpus.splitting import Splits
+from nmt.corpus.splitting import Example, Splits
 from nmt.corpus.store import PairStore, in_chunks
 from nmt.system.errors import DataError
 from nmt.system.files import check_file
 from nmt.system.progress import progress_bar
+from nmt.text.casing import casing_of, lower
 from nmt.text.processor import SEEN, SIDES, TEXT, TextProcessor, load_processor
 from nmt.text.tokenizers import (
+    PIECES,
     WORD_BEGINNING,
     SubwordTokenizer,
     Tokenizer,
     WhitespaceTokenizer,
     WordTokenizer,
+    count_needed,
     load_tokenizer,
 )
 from nmt.text.vocabulary import LARGER, UNK_ID, Vocabulary
@@ -113,7 +116,24 @@ def encode_splits(
         tokens={split: [len(side.ids) for side in pairs] for split, pairs in both.items()},
         unknown_share={split: [round(share, 6) for share in shares] for split, shares in unknown.items()},
         warnings=warnings,
+        **_describe_characters(config, processor, splits.evaluation["valid"]),
     )
+
+
+def _describe_characters(config: Config, processor: TextProcessor, examples: Sequence[Example]) -> dict[str, Any]:
+    """How many pieces characters need, and on each side the share of subwords that have a character without a piece."""
+    tokenizers = [one for one in processor.tokenizers if isinstance(one, SubwordTokenizer)]
+    if not tokenizers:
+        return {}
+    sources = processor.tokenize_source([example.src for example in examples])
+    targets = processor.tokenize_target([reference for example in examples for reference in example.references])
+    shares = []
+    for lines, tokenizer in zip((sources, targets), tokenizers, strict=True):
+        known = tokenizer.characters
+        unseen = sum(not known.issuperset(token) for line in lines for token in line)
+        shares.append(round(unseen / max(1, sum(map(len, lines))), 6))
+    pieces = max(count_needed(tokenizer.characters, _tags(config)) for tokenizer in tokenizers)
+    return {"unseen_characters": shares, "character_pieces": pieces}
 
 
 def _unknown_share(ids: Ids) -> float:
@@ -158,34 +178,49 @@ def _sample(lines: Lines, rows: Rows, size: int) -> Iterator[str]:
 
 
 def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tokenizer, Tokenizer]:
-    text, src, tgt = config.text, store.lines("src"), store.lines("tgt")
+    text = config.text
     tags = _tags(config)
+    casings = [casing_of(language) for language in config.data.languages]
     if text.tokenizer == "whitespace":
-        tokenizer = WhitespaceTokenizer(lowercase=text.lowercase)
-        return tokenizer, tokenizer
+        apart = [WhitespaceTokenizer(lowercase=text.lowercase, casing=casing) for casing in casings]
+        return apart[0], apart[1]
     if text.tokenizer == "spacy":
         source, target = config.data.languages
         words = [
-            WordTokenizer(source, lowercase=text.lowercase, symbols=tags),
-            WordTokenizer(target, lowercase=text.lowercase),
+            WordTokenizer(source, lowercase=text.lowercase, casing=casings[0], symbols=tags),
+            WordTokenizer(target, lowercase=text.lowercase, casing=casings[1]),
         ]
-        for word_tokenizer, lines in zip(words, (src, tgt), strict=True):
-            word_tokenizer.learn_spacing(_sample(lines, rows, SPACING_SAMPLE))
+        for word_tokenizer, side in zip(words, SIDES, strict=True):
+            word_tokenizer.learn_spacing(_sample(store.lines(side), rows, SPACING_SAMPLE))
         return words[0], words[1]
 
-    def learn(*sides: Lines, symbols: Iterable[str] = ()) -> SubwordTokenizer:
+    def learn(*sides: str, fewer: bool = False) -> SubwordTokenizer:
+        """Learn pieces of one side or both; tags are pieces of the source."""
         return SubwordTokenizer.learn(
-            (line for lines in sides for line in _sample(lines, rows, text.subword.sample)),
+            (line for side in sides for line in _read_folded(config, store, side, rows)),
             algorithm=text.subword.algorithm,
             vocabulary_size=text.subword.vocabulary_size,
             lowercase=text.lowercase,
-            symbols=symbols,
+            symbols=tags if "src" in sides else (),
+            fewer=fewer,
         )
 
+    def learn_beside(side: str, other: str) -> SubwordTokenizer:
+        """Learn pieces of one side; fewer where the characters of the other side need more than this one has."""
+        try:
+            return learn(side)
+        except DataError:
+            needed = count_needed(_characters(config, store, other, rows), tags)
+            if needed < text.subword.vocabulary_size:
+                raise
+        return learn(side, fewer=True)
+
     if text.subword.joint:
-        joint = learn(src, tgt, symbols=tags)
-        return joint, joint
-    return learn(src, symbols=tags), learn(tgt)
+        learnt = [learn("src", "tgt")] * 2
+    else:
+        learnt = [learn_beside("src", "tgt"), learn_beside("tgt", "src")]
+    src, tgt = (one.with_casing(casing) for one, casing in zip(learnt, casings, strict=True))
+    return src, tgt
 
 
 def _tags(config: Config) -> list[str]:
@@ -204,6 +239,50 @@ def _warn_of_unknown_tags(config: Config, processor: TextProcessor) -> None:
                 f"data.extra: the tag {tag} is no token of {config.parent.run}, which reads it as {' '.join(tokens)}; "
                 "set parent.pieces=own"
             )
+
+
+def _read_folded(config: Config, store: PairStore, side: str, rows: Rows) -> Iterator[str]:
+    """The text that pieces are learnt from, in small letters if the model reads such text."""
+    casing = casing_of(config.data.languages[SIDES.index(side)])
+    for line in _sample(store.lines(side), rows, config.text.subword.sample):
+        yield lower(line, casing) if config.text.lowercase else line
+
+
+def choose_sizes(config: Config, store: PairStore, train: Rows, copies: Rows) -> dict[str, Any]:
+    """Values in place of `auto` that fit the training text, by dotted path; see `choose_by_amount`.
+
+    Args:
+        config: The whole config.
+        store: Clean pairs.
+        train: Rows of the training pairs.
+        copies: Rows of copies of them.
+    """
+    characters = 0
+    if config.text.tokenizer == "subword" and PIECES in automatic_keys(config):
+        characters = count_character_pieces(config, store, np.concatenate([train, copies]))
+    return choose_by_amount(len(train), characters)
+
+
+def count_character_pieces(config: Config, store: PairStore, rows: Rows) -> int:
+    """The pieces that the characters of the training text need, on the side that needs more.
+
+    Args:
+        config: The whole config, of which `text` is used.
+        store: Clean pairs.
+        rows: Training pairs, and copies of them.
+    """
+    sides = [_characters(config, store, side, rows) for side in SIDES]
+    if config.text.subword.joint:
+        sides = [sides[0] | sides[1]]
+    return max(count_needed(characters, _tags(config)) for characters in sides)
+
+
+def _characters(config: Config, store: PairStore, side: str, rows: Rows) -> set[str]:
+    """The characters of the text that pieces are learnt from."""
+    characters = set[str]()
+    for line in _read_folded(config, store, side, rows):
+        characters.update(line)
+    return characters
 
 
 def _make_vocabularies(

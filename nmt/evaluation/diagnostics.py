@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from nmt.corpus import Pair
 from nmt.corpus.splitting import Example
+from nmt.corpus.traces import MOST_RUNS, TraceReport, search_runs, take_runs
 from nmt.evaluation.metrics import ScoringRules, length_ratio, words_of
 from nmt.system.errors import shorten
 from nmt.text.repeats import find_repeats
@@ -18,6 +20,9 @@ FEW_WORDS = 2
 """Words of a reference that is hardly split."""
 FEW = 10
 """Fewer lines than this give no warning."""
+
+TOKENIZED_LINES = 100
+"""References with a space before their final stop from which sacreBLEU warns."""
 
 _looks_tokenized = re.compile(r"\w [.!?,;:](?= |$)").search
 
@@ -100,8 +105,12 @@ def find_faults(examples: Sequence[Example], hypotheses: Sequence[str], rules: S
         hypotheses: Their translations.
         rules: How text is scored.
     """
+    if empty := sum(not all(map(str.strip, example.references)) for example in examples):
+        advice = "delete these lines from sources and references"
+        yield f"{empty:,} of {len(examples):,} references are empty, and no translation is right there: {advice}"
     if len(hypotheses) < FEW:
         return
+    yield from map(str, _find_traces(examples, hypotheses, rules))
     text, count = Counter(hypotheses).most_common(1)[0]
     sources = len({example.src for example in examples})
     if count > MOST * len(hypotheses) and sources > MOST * len(hypotheses):
@@ -131,6 +140,16 @@ def find_faults_of_references(examples: Sequence[Example], rules: ScoringRules) 
             f"BLEU's tokenizer 13a leaves {short:,} of {len(references):,} references as one or two words: if the "
             "target is written without spaces, set data.tgt_language to its code, such as zh, ja or th"
         )
+
+
+def _find_traces(examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> Iterator[TraceReport]:
+    """Traces of other tools in sources and references."""
+    pairs = [Pair(example.src, example.references[0]) for example in examples]
+    for trace in search_runs("test set", take_runs(pairs, most=MOST_RUNS), tokenized=rules.tokenize == "none"):
+        # sacreBLEU warns from 100 such lines; if the translations look otherwise, there is a warning of its own.
+        is_counted = trace.tgt >= TOKENIZED_LINES and _share(hypotheses, _looks_tokenized) >= MOST
+        if trace.name != "tokenized" or is_counted:
+            yield trace
 
 
 def _share(lines: Sequence[str], has: Callable[[str], object]) -> float:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from nmt.config import Config, TextSection
 from nmt.corpus.splitting import Example
+from nmt.text.casing import Casing, casing_of, lower
 from nmt.text.languages import CHINESE, base_language
 
 UNSPACED = dict.fromkeys(CHINESE, "zh") | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo", "dz"), "char")
@@ -26,11 +27,13 @@ class ScoringRules:
     Attributes:
         lowercase: Ignore case, for a lower-case model.
         tokenize: sacreBLEU's tokenizer; `none` for text that is already tokenised.
+        casing: Rules of small letters.
         repaired: True if the references were repaired as training text is; signatures then say so.
     """
 
     lowercase: bool = False
     tokenize: str = "13a"
+    casing: Casing = ""
     repaired: bool = False
 
     @classmethod
@@ -46,8 +49,9 @@ class ScoringRules:
         Chinese tokenizer or single characters are used.
         """
         if text.tokenized or text.tokenizer == "whitespace":
-            return cls(text.lowercase, "none", repaired)
-        return cls(text.lowercase, UNSPACED.get(base_language(language), "13a"), repaired)
+            return cls(text.lowercase, "none", casing_of(language), repaired)
+        tokenize = UNSPACED.get(base_language(language), "13a")
+        return cls(text.lowercase, tokenize, casing_of(language), repaired)
 
     def sign(self, signature: object) -> str:
         """sacreBLEU's signature, with what was done to the references before."""
@@ -187,13 +191,18 @@ def score_corpus(
 
 
 def _build(key: str, rules: ScoringRules, examples: Sequence[Example] = ()) -> Any:
-    return METRICS[key].build(rules, [example.src for example in examples])
+    metric = METRICS[key].build(rules, [example.src for example in examples])
+    if rules.lowercase and rules.casing and hasattr(metric, "_preprocess_segment"):
+        # sacreBLEU lower-cases by the rules of English; what is in small letters already stays.
+        prepare = metric._preprocess_segment
+        metric._preprocess_segment = lambda text: prepare(lower(text, rules.casing))
+    return metric
 
 
 def words_of(lines: Iterable[str], rules: ScoringRules) -> Iterator[list[str]]:
     """The words of each line, as BLEU counts them."""
     metric = _build("bleu", rules)
-    return (metric.tokenizer(line.lower() if rules.lowercase else line).split() for line in lines)
+    return (metric.tokenizer(lower(line, rules.casing) if rules.lowercase else line).split() for line in lines)
 
 
 def sentence_scores(

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from nmt.corpus.augmentation import WORD
-from nmt.corpus.cleaning import find_numbers
 from nmt.system.errors import DataError
 from nmt.system.files import shipped
 from nmt.text.languages import base_language
+from nmt.text.numbers import find_numbers, have_same_numbers
 from nmt.text.repeats import most_copies
 from nmt.translation.input import read_text
 
@@ -155,7 +155,7 @@ def find_violations(made: ShortInput, output: str, plain_output: str, *, lowerca
       since short texts vary most), and at least a third as many characters; not asked where translations are listed.
     - `accepted`: it is one of the listed translations, before which it may have one more word, such as an article.
     - `words`: it has one word of each listed group.
-    - `digits`: if the input has numbers, they are the same, ignoring separators between digits.
+    - `digits`: if the input has numbers, they are the same, ignoring separators between digits and their script.
     - `kept`: names and emoji occur in it exactly; an ending may follow, as in a genitive.
     - `drift`: a title or a text in capitals has at least half of the words of the translation of its plain form,
       ignoring case.
@@ -181,7 +181,7 @@ def find_violations(made: ShortInput, output: str, plain_output: str, *, lowerca
         "length": not made.accepted and not fits,
         "accepted": bool(made.accepted) and not re.fullmatch(rf"\W*(?:\w+\W+)?{_pattern(made.accepted)}\W*", folded),
         "words": not all(re.search(_pattern(group), folded) for group in made.words.split(" & ") if group),
-        "digits": bool(find_numbers(text)) and find_numbers(text) != find_numbers(output),
+        "digits": bool(find_numbers(text)) and not have_same_numbers(text, output),
         "kept": any(part not in output for part in kept.split()),
         "drift": bool(made.plain) and 2 * (plain & Counter(split_words(output))).total() < plain.total(),
         "beginning": bool(made.plain) and not lowercase and text[:1].isupper() and output[:1].islower(),

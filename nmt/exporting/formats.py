@@ -104,7 +104,7 @@ def _text_steps(model: SavedModel) -> Iterator[str]:
     if source.kind != "subword" or target.kind != "subword":
         yield f"Sources are split into tokens by {source.kind}, and tokens of translations joined by {target.kind}."
     if source.lowercase:
-        yield "Sources are lower-cased."
+        yield f"Sources are lower-cased{', I as ı and İ as i' if source.casing else ''}."
     if steps := [step.replace("_", " ") for step in processor.normalizer.steps if step != "blanks"]:
         yield f"Sources are repaired first: {', '.join(steps)}."
     yield "Emoji and lines without letters are set apart; lines in capitals and English titles are read as sentences."

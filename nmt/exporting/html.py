@@ -17,8 +17,9 @@ from nmt.layers.attention.catalog import describe_mechanism
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CONTROL
 from nmt.system.files import write_text
+from nmt.text.casing import casing_of
 from nmt.text.languages import language_name
-from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, Normalizer
+from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, WINDOWS_1252, Normalizer
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer
 
@@ -59,6 +60,7 @@ def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel)
         contents.append(base64.b64encode(content).decode())
     languages = [(code, language_name(code)) for code in model.config.data.languages]
     data = {**page_data([], systems), "languages": model.config.data.languages, "models": models}
+    data["casings"] = [casing_of(code) for code, _ in languages]
     title, files = " to ".join(name for _, name in languages), [FOLDER / name for name in FILES]
     shown = {"languages": languages, "names": [system.name for system in systems], "contents": contents}
     write_text(path, make_page(title, data, FOLDER / "translator.html", files, **shown).html)
@@ -104,14 +106,19 @@ def _describe_text(processor: TextProcessor) -> dict[str, Any]:
     return {
         "repairs": _describe_repairs(processor.normalizer),
         "control": CONTROL.pattern,
-        "src": {"tokens": processor.src_vocabulary.tokens, "lowercase": source.lowercase, **_describe_pieces(source)},
+        "src": {"tokens": processor.src_vocabulary.tokens, **_describe_casing(source), **_describe_pieces(source)},
         "tgt": {"tokens": None if joint else processor.tgt_vocabulary.tokens, "subwords": target.kind == "subword"},
     }
+
+
+def _describe_casing(tokenizer: Tokenizer) -> dict[str, Any]:
+    return {"lowercase": tokenizer.lowercase, "casing": tokenizer.casing}
 
 
 def _describe_repairs(normalizer: Normalizer) -> dict[str, Any]:
     quotes = ((DOUBLE_QUOTES.pattern, '"'), (SINGLE_QUOTES.pattern, "'")) if normalizer.quotes else ()
     return {
+        "decoded": WINDOWS_1252 if normalizer.control_characters else {},
         "removed": [INVISIBLE.pattern] if normalizer.control_characters else [],
         "unescape": normalizer.html_entities,
         "unicode": None if normalizer.unicode == "none" else normalizer.unicode.upper(),

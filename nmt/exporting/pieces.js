@@ -13,10 +13,27 @@ function readEntity(entity) {
   return element.value;
 }
 
+/** A text in small letters, as in nmt/text/casing.py: Turkish has two letters i. */
+function toSmall(text, casing) {
+  const dotted = casing ? text.replace(/I\u0307|\u0130/g, "i").replace(/I/g, "\u0131") : text;
+  return dotted.toLowerCase();
+}
+
+/** A text in capitals. */
+function toCapitals(text, casing) {
+  return (casing ? text.replace(/i/g, "\u0130") : text).toUpperCase();
+}
+
+/** A text in which control characters are what their numbers are in Windows-1252. */
+function decodeControl(text, { decoded }) {
+  return text.replace(/[\x80-\x9f]/g, (control) => decoded[control] ?? control);
+}
+
 /** Repair a sentence: the steps of nmt/text/normalization.py, until nothing changes. */
-function repair(text, { removed, unescape, unicode, replaced }) {
+function repair(text, { decoded, removed, unescape, unicode, replaced }) {
   for (let before = null; text !== before;) {
     before = text;
+    text = decodeControl(text, { decoded });
     for (const pattern of removed) text = text.replace(new RegExp(pattern, "gu"), "");
     if (unescape) text = text.replace(/&(?:amp;)+/g, "&amp;").replace(/&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]*);/g, readEntity);
     if (unicode) text = text.replace(MARKS, "$1").normalize(unicode);
@@ -101,7 +118,7 @@ class TextProcessor {
   /** Tokens of a source. */
   tokenize(text) {
     let line = repair(text, this.settings.repairs);
-    if (this.settings.src.lowercase) line = line.toLowerCase();
+    if (this.settings.src.lowercase) line = toSmall(line, this.settings.src.casing);
     if (!this.segment) return line.split(BLANKS).filter(Boolean);
     const marked = `${WORD_BEGINNING}${line.replace(/ /g, WORD_BEGINNING)}`.replace(/\u2581+$/, "");
     const tokens = [];

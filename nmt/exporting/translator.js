@@ -61,7 +61,7 @@
   function split(text) {
     const ends = /\n+|(?<=[.!?\u2026\u061f\u06d4\u0964]["'\u2019\u201d\u00bb)\]]*)\s+(?=\P{Ll})|(?<=[\u3002\uff01\uff1f]["'\u2019\u201d\u300d\u300f\uff09]*)(?=[^"'\u2019\u201d\u300d\u300f\uff09\s])/u;
     const picture = "[\u2600-\u27bf\u2b50\u2b55\u{1f000}-\u{1faff}]", run = `${picture}(?:${picture}|[.!?\u2026\u3002\ufe0e\ufe0f\u200d\u20e3\\s])*`;
-    const small = isInCapitals(text) ? (sentence) => sentence.slice(0, 1) + sentence.slice(1).toLowerCase() : /^en\b/i.test(source) ? untitle : String;
+    const small = isInCapitals(text) ? (sentence) => sentence.slice(0, 1) + toSmall(sentence.slice(1), data.casings[0]) : /^en\b/i.test(source) ? untitle : String;
     const emoji = new RegExp(`(^${run}|${run}$)`, "u");
     return text.split(ends).flatMap((sentence) => small(sentence.trim()).split(emoji)).map((part) => part.trim()).filter(Boolean);
   }
@@ -116,10 +116,10 @@
 
   /** Translate what is in the box, or the example, and show it. */
   async function look() {
-    const asked = ++latest, isLatest = () => asked === latest, text = at("text").value.trim() || example;
+    const asked = ++latest, isLatest = () => asked === latest, text = decodeControl(at("text").value.trim() || example, data.models[0].text.repairs);
     const sentences = split(text), done = [], glue = /^(zh|yue|ja)\b/.test(target) ? "" : " ";
     const say = (text) => { at("asked").textContent = text; };
-    const set = isInCapitals(text) ? (written) => written.toUpperCase() : String;
+    const set = isInCapitals(text) ? (written) => toCapitals(written, data.casings[1]) : String;
     const show = (n, part = "") => { data.models[n].result.textContent = set([...done.map((each) => each[n].text), part].filter(Boolean).join(glue)); };
     const setBusy = (busy) => data.models.forEach(({ result }) => result.setAttribute("aria-busy", busy));
     say("");

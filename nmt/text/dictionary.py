@@ -38,8 +38,7 @@ def read_dictionary(path: Path, processor: TextProcessor) -> Mapping[str, str]:
                 f"{path}, line {number}: {shorten(repr(line))} is not an entry; write a source word, a tab and its "
                 "translation"
             )
-        source = processor.normalizer(fields[0])
-        source = source.lower() if processor.src_tokenizer.lowercase else source
+        source = processor.src_tokenizer.fold(processor.normalizer(fields[0]))
         if entries.setdefault(source, fields[1]) != fields[1]:
             word, here, before = (shorten(repr(text)) for text in (*fields, entries[source]))
             raise DataError(f"{path}, line {number}: {word} is {here} here and {before} before; keep one of them")

@@ -13,13 +13,21 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, StrictBool
 
-# Removed: control characters other than white space, zero-width space, word joiner, soft hyphen, byte order mark, and
-# marks of direction, annotation and invisible operators. The zero-width (non-)joiners U+200C and U+200D stay: Persian,
-# Hindi and other languages are spelt with them, and emoji are built with them.
+# Removed: control characters other than white space and those of Windows-1252, zero-width space, word joiner, soft
+# hyphen, byte order mark, and marks of direction, annotation and invisible operators. The zero-width (non-)joiners
+# U+200C and U+200D stay: Persian, Hindi and other languages are spelt with them, and emoji are built with them.
 INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
     "\ufeff\ufff9-\ufffb]+"
 )
+WINDOWS_1252 = {
+    chr(code): bytes([code]).decode("cp1252")
+    for code in range(0x80, 0xA0)
+    if code not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)
+}
+"""Characters of Windows-1252 by the control characters (C1) that its bytes are in Latin-1: HTML has the same table."""
+_WINDOWS_1252 = str.maketrans(WINDOWS_1252)
+_C1 = re.compile("[\x80-\x9f]")
 DOUBLE_QUOTES = re.compile("[\u201c-\u201f\u00ab\u00bb\u2033\u300c-\u300f\uff02]")
 SINGLE_QUOTES = re.compile("[\u2018-\u201b\u2039\u203a\u2032`\u00b4]")
 DASHES = re.compile("[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
@@ -42,7 +50,8 @@ class Normalizer:
 
     Attributes:
         unicode: Normal form; combining marks after the first `MAX_MARKS` in a row are removed.
-        control_characters: Remove control, zero-width and direction characters and soft hyphens.
+        control_characters: Remove control, zero-width and direction characters and soft hyphens; those of C1 that are
+            characters in Windows-1252, such as U+0092 for an apostrophe, become these.
         html_entities: Replace `&amp;` and the like, including those escaped twice.
         quotes: Replace typographic quotation marks by straight ones.
         dashes: Replace typographic dashes and hyphens by `-`.
@@ -70,7 +79,7 @@ class Normalizer:
     def steps(self) -> dict[str, Callable[[str], str]]:
         """The chosen steps by name, in order."""
         steps: dict[str, Callable[[str], str] | None] = {
-            "control_characters": partial(INVISIBLE.sub, "") if self.control_characters else None,
+            "control_characters": _without_control if self.control_characters else None,
             "html_entities": _unescape if self.html_entities else None,
             "unicode": partial(_compose, self.unicode) if self.unicode != "none" else None,
             "quotes": _straight_quotes if self.quotes else None,
@@ -78,6 +87,10 @@ class Normalizer:
             "blanks": lambda text: " ".join(text.split()),  # every run of Unicode white space becomes one space
         }
         return {name: step for name, step in steps.items() if step}
+
+    def decode(self, text: str) -> str:
+        """A line in which no space is a character of Windows-1252, so that it can be split at spaces."""
+        return decode_windows_1252(text) if self.control_characters else text
 
     def __call__(self, text: str) -> str:
         """Repair a sentence: the chosen steps, then single spaces between words and none around them."""
@@ -97,6 +110,15 @@ class Normalizer:
                     text = changed
             if text == before:
                 return text, tuple(applied)
+
+
+def decode_windows_1252(text: str) -> str:
+    """A text in which control characters of C1 are what their numbers are in Windows-1252, if they are anything."""
+    return text.translate(_WINDOWS_1252) if _C1.search(text) else text
+
+
+def _without_control(text: str) -> str:
+    return INVISIBLE.sub("", decode_windows_1252(text))
 
 
 def _unescape(text: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
+from nmt.text.casing import casing_of
 from nmt.text.languages import UNSPACED_SENTENCES, base_language
 from nmt.text.tokenizers import WORD_BEGINNING, blank_language
 
@@ -49,6 +50,8 @@ class SentenceSplitter:
         self.language = language
         self.glue = "" if base_language(tgt_language) in UNSPACED_SENTENCES else " "
         """Separator between translated sentences."""
+        self.casings = casing_of(language), casing_of(tgt_language)
+        """Rules of small and capital letters of both languages."""
 
     def __call__(self, line: str) -> list[str]:
         """The sentences of a line, in order; the line itself if it is only one."""

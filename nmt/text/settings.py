@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, StrictBool, StrictStr, TypeAdapter, Valid
 from nmt.system.errors import DataError, shorten
 from nmt.system.files import read_json
 from nmt.system.limits import MAX_TEXT_FILE
+from nmt.text.casing import Casing
 
 
 class TokenizerSettings(BaseModel):
@@ -15,6 +16,7 @@ class TokenizerSettings(BaseModel):
 
     kind: Literal["whitespace", "spacy", "subword"]
     lowercase: StrictBool
+    casing: Casing = ""
 
 
 class WordSettings(TokenizerSettings):

@@ -17,6 +17,7 @@ from typing import Any, Self
 from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import check_file, read_bytes, write_json
 from nmt.system.limits import MAX_TEXT_FILE
+from nmt.text.casing import Casing, lower
 from nmt.text.languages import base_language
 from nmt.text.piece_model import Algorithm, read_training
 from nmt.text.settings import TokenizerSettings, WordSettings, read_settings
@@ -24,6 +25,8 @@ from nmt.text.spacing import Spacing
 
 PIECES = "text.subword.vocabulary_size"
 """The key of the number of pieces."""
+OWN_PIECES = 3
+"""Pieces that SentencePiece has of its own: unknown, beginning and end."""
 WORD_BEGINNING = "\u2581"  # SentencePiece's mark for a space and for the start of a line
 
 ANY_LANGUAGE = "use text.tokenizer: subword or whitespace"
@@ -36,6 +39,17 @@ class Tokenizer(ABC):
 
     kind: str
     lowercase: bool
+    casing: Casing = ""
+    """How letters become small: by the rules of which language."""
+
+    def fold(self, text: str) -> str:
+        """A text in small letters, if the tokenizer reads such text."""
+        return lower(text, self.casing) if self.lowercase else text
+
+    def settings(self, **others: Any) -> dict[str, Any]:
+        """What is saved of any tokenizer, before other settings; older versions had no rules of a language."""
+        casing = {"casing": self.casing} if self.lowercase and self.casing else {}
+        return {"kind": self.kind, "lowercase": self.lowercase, **casing, **others}
 
     @abstractmethod
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
@@ -55,13 +69,14 @@ class WhitespaceTokenizer(Tokenizer):
 
     kind = "whitespace"
 
-    def __init__(self, *, lowercase: bool = False) -> None:
+    def __init__(self, *, lowercase: bool = False, casing: Casing = "") -> None:
         self.lowercase = lowercase
+        self.casing = casing
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
         """Split at white space."""
         for line in lines:
-            yield (line.lower() if self.lowercase else line).split()
+            yield self.fold(line).split()
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Join with single spaces."""
@@ -69,7 +84,7 @@ class WhitespaceTokenizer(Tokenizer):
 
     def save(self, directory: Path, side: str) -> None:
         """Write the settings."""
-        write_json(directory / f"{side}.tokenizer.json", {"kind": self.kind, "lowercase": self.lowercase})
+        write_json(directory / f"{side}.tokenizer.json", self.settings())
 
 
 class WordTokenizer(Tokenizer):
@@ -78,6 +93,7 @@ class WordTokenizer(Tokenizer):
     Args:
         language: Language code that spaCy knows, such as `en`.
         lowercase: Lower-case before splitting.
+        casing: Rules of small letters.
         spacing: Where spaces go when tokens are joined; see `learn_spacing`.
         symbols: Texts between spaces that are always one token.
 
@@ -88,7 +104,13 @@ class WordTokenizer(Tokenizer):
     kind = "spacy"
 
     def __init__(
-        self, language: str, *, lowercase: bool = False, spacing: Spacing | None = None, symbols: Iterable[str] = ()
+        self,
+        language: str,
+        *,
+        lowercase: bool = False,
+        casing: Casing = "",
+        spacing: Spacing | None = None,
+        symbols: Iterable[str] = (),
     ) -> None:
         try:
             self._nlp = blank_language(language)
@@ -99,6 +121,7 @@ class WordTokenizer(Tokenizer):
             ) from None
         self.language = language
         self.lowercase = lowercase
+        self.casing = casing
         self.spacing = spacing or Spacing()
         self.symbols = sorted(set(symbols))
         for symbol in self.symbols:
@@ -107,7 +130,7 @@ class WordTokenizer(Tokenizer):
     def _docs(self, lines: Iterable[str]) -> Iterator[Any]:
         for line in lines:
             parts = _OVERLONG.sub(r"\1 ", line)  # spaCy takes quadratic time for a run of punctuation
-            yield self._nlp.tokenizer(parts.lower() if self.lowercase else parts)
+            yield self._nlp.tokenizer(self.fold(parts))
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
         """spaCy's tokens without those that are only white space."""
@@ -139,16 +162,14 @@ class WordTokenizer(Tokenizer):
 
     def save(self, directory: Path, side: str) -> None:
         """Write language, casing, spaCy's version, the learnt spacing and the symbols."""
-        settings = {
-            "kind": self.kind,
-            "language": self.language,
-            "lowercase": self.lowercase,
-            "spacy_version": version("spacy"),
-            "glue_left": sorted(self.spacing.left),
-            "glue_right": sorted(self.spacing.right),
-            "glue_pairs": sorted(self.spacing.compounds),
+        settings = self.settings(
+            language=self.language,
+            spacy_version=version("spacy"),
+            glue_left=sorted(self.spacing.left),
+            glue_right=sorted(self.spacing.right),
+            glue_pairs=sorted(self.spacing.compounds),
             **({"symbols": self.symbols} if self.symbols else {}),
-        }
+        )
         write_json(directory / f"{side}.tokenizer.json", settings)
 
 
@@ -189,13 +210,14 @@ class SubwordTokenizer(Tokenizer):
 
     kind = "subword"
 
-    def __init__(self, model: bytes, *, lowercase: bool = False) -> None:
+    def __init__(self, model: bytes, *, lowercase: bool = False, casing: Casing = "") -> None:
         import sentencepiece
 
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor()
         self._processor.LoadFromSerializedProto(model)
         self.lowercase = lowercase
+        self.casing = casing
         training = read_training(model)
         self.algorithm = training.algorithm
         self.symbols = [symbol for symbol in training.symbols if self._is_piece(symbol)]
@@ -212,7 +234,9 @@ class SubwordTokenizer(Tokenizer):
         algorithm: Algorithm,
         vocabulary_size: int,
         lowercase: bool = False,
+        casing: Casing = "",
         symbols: Iterable[str] = (),
+        fewer: bool = False,
     ) -> Self:
         """Learn pieces from training text.
 
@@ -221,7 +245,9 @@ class SubwordTokenizer(Tokenizer):
             algorithm: `bpe` or `unigram`.
             vocabulary_size: Total number of pieces.
             lowercase: Lower-case the text first.
+            casing: Rules of small letters.
             symbols: Words that are always one piece, together with the space before them.
+            fewer: True if there may be fewer pieces, where the text is too small for so many.
 
         Raises:
             DataError: The text is too small for so many pieces, or too varied for so few.
@@ -231,16 +257,24 @@ class SubwordTokenizer(Tokenizer):
         # With the space before it, a word is one piece and not two: google/sentencepiece puts a space before a line.
         whole = [WORD_BEGINNING + symbol for symbol in sorted(set(symbols))]
         model = io.BytesIO()
+        characters = set(WORD_BEGINNING)
+
+        def read() -> Iterator[str]:
+            for line in lines:
+                text = lower(line, casing) if lowercase else line
+                characters.update(text)
+                yield text
+
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(line.lower() for line in lines) if lowercase else iter(lines),
+                sentence_iterator=read(),
                 model_writer=model,
                 model_type=algorithm,
                 vocab_size=vocabulary_size,
                 character_coverage=1.0,
                 normalization_rule_name="identity",
                 remove_extra_whitespaces=True,
-                hard_vocab_limit=True,
+                hard_vocab_limit=not fewer,
                 user_defined_symbols=whole,
                 num_threads=1,
                 max_sentence_length=1_000_000,
@@ -254,18 +288,23 @@ class SubwordTokenizer(Tokenizer):
                 advice = f"the text has {larger[1]} different characters; raise {PIECES}"
             elif limit:
                 most = int(limit[1])  # most of that many are so rare that little is learnt about them
-                fewer = f"use fewer: `overrides={{'{PIECES}': {most // 4}}}`" if most >= 400 else f"lower {PIECES}"
-                advice = f"the training text has at most {most}; {fewer}"
+                least = max(most // 4, count_needed(characters, whole))
+                remedy = f"use fewer: `overrides={{'{PIECES}': {least}}}`" if 400 <= most > least else f"lower {PIECES}"
+                advice = f"the training text has at most {most}; {remedy}"
             elif "INTERNAL" in message:
                 advice = f"SentencePiece itself needs three; raise {PIECES}"
             else:
                 advice = shorten(message)
             raise DataError(f"cannot learn {vocabulary_size} {algorithm} pieces: {advice}") from None
-        return cls(model.getvalue(), lowercase=lowercase)
+        return cls(model.getvalue(), lowercase=lowercase, casing=casing)
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:
         """Pieces of each line; unseen characters stay as pieces without an id."""
-        yield from self._processor.encode([line.lower() for line in lines] if self.lowercase else lines, out_type=str)
+        yield from self._processor.encode([*map(self.fold, lines)] if self.lowercase else lines, out_type=str)
+
+    def with_casing(self, casing: Casing) -> Self:
+        """The same pieces for a language with other rules of small letters."""
+        return type(self)(self._model, lowercase=self.lowercase, casing=casing)
 
     @property
     def scores(self) -> dict[str, float]:
@@ -278,6 +317,11 @@ class SubwordTokenizer(Tokenizer):
         scores = {processor.id_to_piece(index): processor.get_score(index) for index in ids}
         return {piece: score for piece, score in scores.items() if piece not in self.symbols}
 
+    @property
+    def characters(self) -> set[str]:
+        """The characters that have a piece: those of the training text."""
+        return {piece for piece in self.scores if len(piece) == 1}
+
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Join the pieces; spaces are part of them."""
         return "".join(tokens).replace(WORD_BEGINNING, " ").strip()
@@ -285,8 +329,13 @@ class SubwordTokenizer(Tokenizer):
     def save(self, directory: Path, side: str) -> None:
         """Write the model and the settings."""
         (directory / f"{side}.subwords.model").write_bytes(self._model)
-        settings = {"kind": self.kind, "lowercase": self.lowercase, "sentencepiece_version": version("sentencepiece")}
+        settings = self.settings(sentencepiece_version=version("sentencepiece"))
         write_json(directory / f"{side}.tokenizer.json", settings)
+
+
+def count_needed(characters: Iterable[str], symbols: Iterable[str] = ()) -> int:
+    """The pieces that the characters of a text need: one each, a space, symbols, and SentencePiece's own."""
+    return len({*characters, " "} - {WORD_BEGINNING}) + len(set(symbols)) + OWN_PIECES
 
 
 def load_tokenizer(directory: Path, side: str) -> Tokenizer:
@@ -298,17 +347,22 @@ def load_tokenizer(directory: Path, side: str) -> Tokenizer:
     path = directory / f"{side}.tokenizer.json"
     settings = read_settings(path, TokenizerSettings)
     if settings.kind == "whitespace":
-        return WhitespaceTokenizer(lowercase=settings.lowercase)
+        return WhitespaceTokenizer(lowercase=settings.lowercase, casing=settings.casing)
     if settings.kind == "spacy":
         words = read_settings(path, WordSettings)
         try:
-            spacing = Spacing(words.glue_left, words.glue_right, words.glue_pairs)
-            return WordTokenizer(words.language, lowercase=words.lowercase, spacing=spacing, symbols=words.symbols)
+            return WordTokenizer(
+                words.language,
+                lowercase=words.lowercase,
+                casing=words.casing,
+                spacing=Spacing(words.glue_left, words.glue_right, words.glue_pairs),
+                symbols=words.symbols,
+            )
         except ConfigError as error:
             raise DataError(f"{path}: {str(error).removesuffix(f'; {ANY_LANGUAGE}')}") from None
     model = check_file(directory / f"{side}.subwords.model", directory)
     try:
-        return SubwordTokenizer(read_bytes(model, MAX_TEXT_FILE), lowercase=settings.lowercase)
+        return SubwordTokenizer(read_bytes(model, MAX_TEXT_FILE), lowercase=settings.lowercase, casing=settings.casing)
     except (RuntimeError, ValueError) as error:
         raise DataError(f"{model}: damaged ({shorten(str(error))})") from None
     except OSError as error:

@@ -7,11 +7,10 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import NamedTuple
 
-from nmt.corpus.cleaning import NUMBER
+from nmt.text.numbers import NUMBER, read_digits, write_like
 from nmt.text.tokenizers import WORD_BEGINNING
 
 NAME = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-SEPARATOR = re.compile(r"[.,:](?=\d)")
 SPELLED = 3
 """Subwords from which a word with a capital is taken for a name that training has not shown."""
 LONGEST = 40
@@ -30,7 +29,7 @@ class _Word(NamedTuple):
         end: The subword after its last one.
         length: Number of its subwords that have letters or digits.
         copied: Its first number, or its first letters if it has none.
-        key: The same in small letters, without separators of digits.
+        key: The same in small letters; of a number its digits, as those of ASCII.
         is_unsure: Whether the model gave its subwords little probability.
     """
 
@@ -84,7 +83,8 @@ def repair_copies(src_tokens: Sequence[str], tokens: Sequence[str], log_probs: S
         similarity, wrong = max(((word.similarity(other), other) for other in rivals), default=(0.0, word))
         if similarity >= SIMILAR:
             rivals.remove(wrong)
-            text = "".join(tokens[wrong.begin : wrong.end]).replace(wrong.copied, word.copied, 1)
+            copied = write_like(word.copied, wrong.copied) if word.key.isdecimal() else word.copied
+            text = "".join(tokens[wrong.begin : wrong.end]).replace(wrong.copied, copied, 1)
             first = max(1, len(text) - (wrong.end - wrong.begin) + 1)
             for place in range(wrong.begin, wrong.end):
                 repaired[place], text, first = text[:first], text[first:], 1
@@ -100,5 +100,6 @@ def _find_words(tokens: Sequence[str], log_probs: Sequence[float]) -> list[_Word
         if (copied := NUMBER.search(text) or NAME.search(text)) and len(copied[0]) <= LONGEST:
             length = sum(any(map(str.isalnum, token)) for token in tokens[begin:end])
             is_unsure = sum(log_probs[begin:end]) < math.log(SURE) * (end - begin)
-            words.append(_Word(begin, end, length, copied[0], SEPARATOR.sub("", copied[0]).lower(), is_unsure))
+            key = read_digits(copied[0]) or copied[0].lower()
+            words.append(_Word(begin, end, length, copied[0], key, is_unsure))
     return words

@@ -20,6 +20,7 @@ from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
 from nmt.system.errors import CONTROL, CheckpointError, ConfigError
 from nmt.system.surroundings import plain_torch
+from nmt.text.casing import Casing, capitalize, upper
 from nmt.text.languages import base_language
 from nmt.text.processor import TextProcessor
 from nmt.text.repeats import most_copies
@@ -275,15 +276,20 @@ class Translator:
     def read(self, lines: Sequence[str]) -> list[list[list[str]]]:
         """The tokens of the sentences of each line, or of parts of one that is too long."""
         with self._tokenizing:
+            lines = [*map(self.processor.normalizer.decode, lines)]
             sentences = [self.splitter(line) if self.splitter else [line] for line in lines]
             for line in itertools.compress(sentences, map(is_in_capitals, lines)):
-                line[:] = [sentence.capitalize() for sentence in line]
+                line[:] = [capitalize(sentence, self._casings[0]) for sentence in line]
             if self.splitter and base_language(self.splitter.language) == "en":
                 sentences = [
                     [untitle(one, self._rarity) if is_title(one) else one for one in line] for line in sentences
                 ]
             tokens = iter(self.processor.tokenize_source([sentence for line in sentences for sentence in line]))
             return [[part for _ in line for part in self._cut(next(tokens))] for line in sentences]
+
+    @property
+    def _casings(self) -> tuple[Casing, Casing]:
+        return self.splitter.casings if self.splitter else ("", "")
 
     def _rarity(self, word: str) -> tuple[float, float]:
         """Number of tokens of a source word, and of a single one its rank by frequency, inf if it is unknown."""
@@ -362,7 +368,7 @@ class Translator:
         translations = join_sentences(sentences, self.splitter.glue if self.splitter else " ")
         if not is_in_capitals(line):
             return translations
-        return [dataclasses.replace(one, text=one.text.upper()) for one in translations]
+        return [dataclasses.replace(one, text=upper(one.text, self._casings[1])) for one in translations]
 
     def _cut(self, tokens: list[str]) -> Iterable[list[str]]:
         """A sentence that can be read whole, or parts of it that are short enough to be translated whole."""

@@ -40,8 +40,8 @@ def align_words(source_line: str, translation: Translation, processor: TextProce
     Raises:
         ValueError: The translation was made without `with_alignment`.
     """
-    normalized = map(processor.normalizer, source_line.split())
-    read = _Words(map(str.lower, normalized) if processor.src_tokenizer.lowercase else normalized)
+    normalized = map(processor.normalizer, processor.normalizer.decode(source_line).split())
+    read = _Words(map(processor.src_tokenizer.fold, normalized))
     written = _Words(translation.text.split())
     # Dividing by the number of a target word's tokens would not change its maximum.
     weights: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))

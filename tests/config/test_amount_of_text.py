@@ -33,6 +33,11 @@ def test_the_rule_passes_through_what_was_measured(
     assert choose_by_amount(pairs) == chosen
 
 
+@pytest.mark.parametrize(("pairs", "characters", "pieces"), [(914, 1837, 1837), (3000, 90, 1500), (10**6, 9000, 9000)])
+def test_every_character_has_a_piece(pairs: int, characters: int, pieces: int) -> None:
+    assert choose_by_amount(pairs, characters) == {**choose_by_amount(pairs), PIECES: pieces}
+
+
 @pytest.mark.parametrize("name", ["tatoeba_small", "multi30k"])
 def test_small_recipes_are_the_rule_and_their_data(name: str) -> None:
     config, base = load_config(name), load_config("base")

@@ -229,6 +229,27 @@ def test_unknown_pieces_in_validation_cause_a_warning(tokenizer: str, reused: bo
     assert warnings == ([expected] if tokenizer == "subword" and not reused else [])
 
 
+@pytest.mark.parametrize(
+    ("unseen", "needed", "advice"),
+    [
+        ([0.0, 0.05], 20, "training text lacks these pieces; use fewer: --set text.subword.vocabulary_size=550"),
+        ([0.0, 0.05], 1800, "training text lacks these pieces; use fewer: --set text.subword.vocabulary_size=1800"),
+        ([0.0, 0.05], 5000, "training text lacks these pieces; give more training text"),
+        (
+            [0.0, 0.15],
+            20,
+            "training text lacks characters of theirs, and fewer pieces do not help; give more training text",
+        ),
+    ],
+)
+def test_unknown_characters_are_not_removed_by_fewer_pieces(unseen: list[float], needed: int, advice: str) -> None:
+    report = changed(unknown_share={**REPORT["unknown_share"], "train": [0.0, 0.0], "valid": [0.0, 0.183]})
+    report |= {"tokenizer": "subword", "unseen_characters": unseen, "character_pieces": needed}
+    report |= {"vocabulary": {"src": 3000, "tgt": 3000}}
+    [warning] = find_warnings(parse_report(report))
+    assert warning == f"18.3% of the target tokens in validation are unknown: {advice}"
+
+
 REUSED = "tokens in training are unknown: the vocabulary is that of other text; set parent.pieces=own"
 ADVICE = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use text.tokenizer: subword"
 

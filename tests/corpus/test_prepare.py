@@ -611,6 +611,28 @@ def test_auto_becomes_numbers_of_the_corpus_in_data_and_run_and_a_resumed_run_ke
     assert read_json(Path("runs/mine/run.json"))["updates"] == 5
 
 
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_auto_has_a_piece_for_each_character(joint: bool, algorithm: str) -> None:
+    han = [chr(0x4E00 + 7 * n) for n in range(900)]
+    kana = [chr(0x3041 + n % 80) for n in range(900)]
+    pairs = [(f"{''.join(han[n * 9 : n * 9 + 9])} {han[n]}", f"{''.join(kana[n : n + 9])} AB") for n in range(100)] * 2
+    settings = [
+        *("data.split={valid_size: 0, test_size: 0}", "data.cleaning={duplicates: keep, max_ratio: null}"),
+        *("text.subword.vocabulary_size=auto", f"text.subword.joint={joint}", f"text.subword.algorithm={algorithm}"),
+        *("text.tokenizer=subword", "text.lowercase=true"),
+    ]
+    write_table(pairs)
+    run(settings)
+    han_pieces, kana_pieces = (len({*"".join(side).lower()}) for side in zip(*pairs, strict=True))
+    own = 3  # of SentencePiece; the space is a character of both sides
+    needed = han_pieces + kana_pieces - 1 + own if joint else max(han_pieces, kana_pieces) + own
+    assert needed > 900
+    assert read_config(Path("out/config.yaml")).text.subword.vocabulary_size == needed
+    with pytest.raises(DataError, match=f"the text has {needed} different characters"):
+        run([*settings, f"text.subword.vocabulary_size={needed - 1}"], "few")
+
+
 def test_auto_pieces_are_those_of_reused_subwords(cli: Cli) -> None:
     write_table(CATS)
     subword = "subword: {joint: true, vocabulary_size: 70}"

@@ -356,7 +356,7 @@ UNUSABLE = [  # name, content (None: missing; 0: a folder), message
         for name in ("x", "a\0b", "\ud800")
         for end in FORMATS
     ),
-    *((f"x.{end}", 0, "{}: cannot be read (Is a directory); check the path") for end in FORMATS),
+    *((f"x.{end}", 0, "{}: is a folder and has no file; give a file") for end in FORMATS),
     *(
         ("a.txt", TABLE.encode(name), f"{{}}: looks like {name[:6]}; convert it: iconv -f {name[:6]} -t UTF-8")
         for name in ("UTF-16", "UTF-16-LE", "UTF-16-BE", "UTF-32", "UTF-32-BE")
@@ -554,3 +554,104 @@ def test_exports_are_the_same_in_any_chunks(
     pairs, report = collect_in_chunks(open_corpus(paths)["train"], block)
     assert pairs == [Pair(f"e{a}", f"d{b}") for a, b in linked if 1 <= a <= 4 and 10 <= b <= 12]
     assert report == LineReport(read=7 + len(linked))
+
+
+def rows_of(number: int, *odd: str) -> str:
+    """Pairs, of which some have another number of columns."""
+    return "".join(f"{row}\n" for row in [*(f"This is {n}.\tDas ist {n}." for n in range(number)), *odd])
+
+
+@pytest.mark.parametrize(
+    ("odd", "wrong"),
+    [
+        (["This is\tmine.\tDas ist meins."], 1),
+        (["Mine.\tDas ist\tmeins.", "a\tb\tc\td"], 2),
+        (["Mine.\tMeins.\t"], 0),  # an empty cell at the end
+        (["Mine.\tMeins.\t \t\r"], 0),
+        (["Mine.\tMeins.\tnote"] * 30, 0),  # a further column that many rows have
+    ],
+)
+def test_a_tab_within_a_sentence_makes_a_line_malformed(tmp_path: Path, odd: list[str], wrong: int) -> None:
+    path = written(tmp_path / "a.tsv", rows_of(100, *odd))
+    pairs, report = collect(open_corpus([path])["train"])
+    assert report.malformed == ({"more_columns": wrong} if wrong else {})
+    assert report.places.get("more_columns", []) == [f"{path}:{101 + n}" for n in range(wrong)]
+    assert len(pairs) == 100 + len(odd) - wrong
+    if wrong:
+        message = refusal(path)
+        assert f"{wrong} with more columns than most ({path}:101" in message
+        assert "remove separators within sentences, or name every column in a first line" in message
+
+
+def test_every_column_that_a_header_names_is_allowed(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tsv", "en\tde\tnote\n" + rows_of(100, "Mine.\tMeins.\tof a thing"))
+    assert read(path)[-1] == Pair("Mine.", "Meins.")
+
+
+def test_columns_that_only_some_rows_lack_are_counted(tmp_path: Path) -> None:
+    text = rows_of(100).replace("\n", "\tCC-BY\n") + "Mine.\tMeins.\n"
+    path = written(tmp_path / "a.tsv", text)
+    pairs, report = collect(open_corpus([path])["train"])
+    assert len(pairs) == 101
+    assert report.malformed == {}
+    assert report.doubtful == {"fewer_columns": 1}
+    assert list(report.locate_doubtful()) == [("1 with fewer columns than most", f"{path}:101")]
+
+
+def test_columns_that_many_rows_have_and_many_lack_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = written(tmp_path / "a.tsv", rows_of(60, *["Mine.\tMeins.\tnote"] * 40))
+    assert len(read(path)) == 100
+    [message] = caplog.messages
+    assert message.startswith(f"{path}: 40 of the first 100 rows have more columns than the others (2)")
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "advice"),
+    [
+        ("{n}\tThis is {n}.\t2{n}\tDas ist {n}.", (1, 2), "`overrides={'data.columns': [2, 4]}`"),
+        ("{n}\tThis is {n}.\t2{n}\tDas ist {n}.", (2, 3), "`overrides={'data.columns': [2, 4]}`"),
+        ("1.2{n}\tThis is {n}.\tDas ist {n}.", (1, 2), "`overrides={'data.columns': [2, 3]}`"),
+        ("1.5e-0{n}\tThis is {n}.\tDas ist {n}.", (1, 2), "`overrides={'data.columns': [2, 3]}`"),
+        ("2021-01-0{n}\tThis is {n}.\tDas ist {n}.\ten", (1, 2), "set data.columns to the columns of the sentences"),
+    ],
+)
+def test_columns_of_numbers_are_no_sentences(tmp_path: Path, row: str, columns: tuple[int, int], advice: str) -> None:
+    path = written(tmp_path / "a.tsv", "".join(row.format(n=n) + "\n" for n in range(9)))
+    message = refusal(path, columns=columns)
+    wrong = next(column for column in columns if not re.search("[A-Z]", row.split("\t")[column - 1]))
+    assert message.startswith(f"{path}: column {wrong} has numbers in place of sentences (")
+    assert message.endswith(f": {advice}")
+    unchecked = {"min_letters": 0.0}  # a corpus of numbers is wanted
+    assert len(read(path, columns=columns, cleaning=unchecked)) == 9
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_cell_of_csv_that_spans_many_lines_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, closed: bool
+) -> None:
+    lines = [f"This is {n}.;Das ist {n}." for n in range(40)]
+    lines[4] = f'"{lines[4]}'
+    lines[24] = f'end";{lines[24]}' if closed else f'{lines[24]}"'
+    path = written(tmp_path / "a.csv", "\n".join(lines) + "\n")
+    pairs, report = collect(open_corpus([path])["train"])
+    assert len(pairs) < 40
+    assert report.doubtful == {"long_cell": 1}
+    [message] = [message for message in caplog.messages if "spans" in message]
+    assert message.startswith(f"{path}:5: one row spans 21 lines, up to line 25: ")
+
+
+def test_a_cell_of_csv_of_a_few_lines_is_none_of_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = written(tmp_path / "a.csv", '"one\ntwo\nthree";"eins\nzwei\ndrei"\n')
+    assert read(path) == [Pair("one two three", "eins zwei drei")]
+    assert caplog.messages == []
+
+
+def test_a_folder_names_its_files(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for name in ("target.txt", "source.txt", ".DS_Store", "_about.txt"):
+        written(folder / name, "Hi.\n")
+    files = f"{folder}/source.txt, {folder}/target.txt"
+    assert refusal(folder) == f"{folder}: is a folder; give its two files, source and target: {files}"
+    written(folder / "third.txt", "Hi.\n")
+    assert refusal(folder).endswith(f"give one of its files, or two, source and target: {files}, {folder}/third.txt")

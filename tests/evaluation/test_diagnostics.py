@@ -95,3 +95,21 @@ def test_references_that_are_not_split_into_words_are_named() -> None:
     assert list(find_faults_of_references(chinese[:9], RULES)) == []  # too few to judge
     spaced = [Example("x", ("Er kommt.",))] * 12  # three words: the full stop is one
     assert list(find_faults_of_references(spaced, RULES)) == []
+
+
+def test_references_that_other_tools_have_changed_are_reported() -> None:
+    given = examples(*((src, reference.replace(".", " .")) for src, reference in CASED * 5))
+    references = [example.references[0] for example in given]
+    [fault] = find_faults(given, references, RULES)  # sacreBLEU's own criterion: 100 lines
+    assert fault.startswith("test set: 100 of 100 target lines look tokenised")
+    assert list(find_faults(given, references, ScoringRules(tokenize="none"))) == []
+    given = examples(*((src, f"{reference} <unk>") for src, reference in CASED))
+    [fault] = find_faults(given, [example.references[0] for example in given], RULES)
+    assert "have a mark of an unknown word" in fault
+
+
+@pytest.mark.parametrize("number", [1, 20])
+def test_empty_references_are_counted(number: int) -> None:
+    given = examples(*CASED[: number - 1], ("Where is it?", " "))
+    [fault] = find_faults(given, [example.src for example in given], RULES)
+    assert fault.startswith(f"1 of {number} references are empty, and no translation is right there: ")

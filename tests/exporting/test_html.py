@@ -24,6 +24,7 @@ from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import SavedModel
 from nmt.search.searcher import Searcher
+from nmt.text.casing import Casing, lower, upper
 from nmt.text.normalization import Normalizer
 from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter
@@ -199,6 +200,7 @@ ODD = [
     *("ﬁne ①②", "İstanbul ΟΔΟΣ", "日本語のテキスト。", "שלום עולם", "ﾊﾟﾋﾟ", "\U00010348𝒜", "😀👩\u200d👩\u200d👧🇩🇪"),
     *("a\u0000b\u0007c\u001cd\u0085e\u2028f", "&amp;amp;lt;", "&lt;b&gt; &#65; &#x1F600; &#0; &#128; &nosuch;"),
     *("&copy a&copy;b", "&#1114112; &#xD800;", "?a=1&section=2", "“quoted” ‘so’ „und“ «da»", "a–b—c‐d−e", "1,000.50 €"),
+    *("didn\x92t \x93so\x94 \x80 5 \x85", *(f"a{chr(code)}b c{chr(code)}" for code in range(0x80, 0xA0))),
     *("<s> </s> <unk> <pad>", "</script><script>", "\u202eabc\u202c"),
 ]
 
@@ -245,6 +247,26 @@ def test_ids_are_those_of_the_text_processor(algorithm: str, number: int, browse
     texts = [processor.tgt_tokenizer.detokenize(tokens) for tokens in processor.tokenize_source(lines[:300])]
     joined = page.evaluate(f"{json.dumps(lines[:300])}.map((line) => text.join(text.tokenize(line)))")
     assert joined == [" ".join(text.split()) for text in texts]
+
+
+@needs_chromium
+@pytest.mark.parametrize("casing", ["", "tr"])
+def test_small_letters_follow_the_language(casing: Casing, browser: Browser, tmp_path: Path) -> None:
+    lines = ["IŞIK ve İSTANBUL", "Isparta ılık, İzmir sıcak mı?", "I\u0307yi ΟΔΟΣ Straße ÇĞÖŞÜ I'm"]
+    tokenizer = WhitespaceTokenizer(lowercase=True, casing=casing)
+    tokens = [*tokenizer.tokenize(lines)]
+    vocabulary = Vocabulary.from_counts(Counter(token for line in tokens for token in line), min_count=1)
+    model = make_model(tmp_path / "model", TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary, Normalizer()))
+    list(html.write(model, tmp_path / "page.html", "int8"))
+    page = opened(browser, tmp_path / "page.html")
+    page.evaluate("globalThis.text = new TextProcessor(data.models[0].text)")
+    assert page.evaluate(f"{json.dumps(lines)}.map((line) => text.tokenize(line))") == [
+        *tokenizer.tokenize([Normalizer()(line) for line in lines])
+    ]
+    cased = page.evaluate(
+        f"{json.dumps(lines)}.map((line) => [toSmall(line, '{casing}'), toCapitals(line, '{casing}')])"
+    )
+    assert cased == [[lower(line, casing), upper(line, casing)] for line in lines]
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ AWKWARD = st.text(
     [
         ("Hallo!", "Hallo!"),
         ("  Hallo \t Welt\r\n", "Hallo Welt"),
-        ("Hallo\u00a0\u2009\u3000Welt\u2028!\u0085", "Hallo Welt !"),
+        ("Hallo\u00a0\u2009\u3000Welt\u2028!\u2029", "Hallo Welt !"),
         ("a\u2029b\x0bc\x0cd\x1ce\x1ff", "a b c d e f"),
         ("u\u0308ber", "über"),
         ("\u212b", "\u00c5"),
@@ -53,7 +53,7 @@ def test_unicode_forms(form: Any, repaired: str) -> None:
 @pytest.mark.parametrize(
     "invisible",
     [
-        *("\x00", "\x01", "\x08", "\x0e", "\x1b", "\x7f", "\x80", "\x84", "\x86", "\x9f"),
+        *("\x00", "\x01", "\x08", "\x0e", "\x1b", "\x7f", "\x81", "\x8d", "\x8f", "\x90", "\x9d"),
         *("\u00ad", "\u061c", "\u180e", "\u200b", "\u200e", "\u200f", "\u202a", "\u202e", "\u2060", "\u2066", "\u206f"),
         *("\ufeff", "\ufff9", "\ufffb"),
     ],
@@ -61,6 +61,24 @@ def test_unicode_forms(form: Any, repaired: str) -> None:
 def test_invisible_characters_are_removed(invisible: str) -> None:
     assert Normalizer()(f"{invisible}Wör{invisible}{invisible}ter {invisible} hier") == "Wörter hier"
     assert Normalizer(control_characters=False)(f"Wör{invisible}ter") == f"Wör{invisible}ter"
+
+
+DEFINED = [code for code in range(0x80, 0xA0) if bytes([code]).decode("cp1252", "ignore")]
+
+
+@pytest.mark.parametrize("code", DEFINED)
+@pytest.mark.parametrize("form", ["nfc", "nfkc", "none"])
+def test_control_characters_of_windows_1252_are_its_characters(code: int, form: Any) -> None:
+    assert len(DEFINED) == 27
+    text = f"didn{chr(code)}t"
+    repair = Normalizer(unicode=form)
+    meant = bytes([code]).decode("cp1252")
+    assert repair(text) == repair(f"didn&#{code};t") == Normalizer(unicode=form, html_entities=False)(f"didn{meant}t")
+    assert repair(repair(text)) == repair(text)
+    if form == "nfc":
+        assert repair.explain(text) == (f"didn{meant}t", ("control_characters",))
+    unchanged = "didn t" if code == 0x85 else text
+    assert Normalizer(unicode=form, control_characters=False)(text) == unchanged
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_one_translation_per_line_in_order_for_any_batch(beam_size: int, batch_s
     assert [one.src_tokens for one in found] == [line.split() for line in LINES]
 
 
-@pytest.mark.parametrize("line", ["", " ", "\t \n", "\u2028", "\u00a0\u3000", "\x0b\x0c\x85"])
+@pytest.mark.parametrize("line", ["", " ", "\t \n", "\u2028", "\u00a0\u3000", "\x0b\x0c\x1c"])
 def test_a_line_without_tokens_becomes_an_empty_line(line: str) -> None:
     for lines in ([line], ["the cat", line, "a dog"]):
         found = translator().translate(lines, n_best=3, with_alignment=True)
@@ -223,6 +223,18 @@ def test_a_text_gives_one_result_and_a_list_gives_a_list() -> None:
 def test_n_best_is_at_most_the_beam_size(n_best: int) -> None:
     with pytest.raises(ConfigError, match=f"n-best {n_best}"):
         translator(beam_size=3).translate("a", n_best)
+
+
+def test_lines_in_capitals_are_read_and_written_by_the_rules_of_their_languages() -> None:
+    turkish = Translator(random_model(), processor(), DecodeSection(), splitter=SentenceSplitter("tr", "tr"))
+    assert turkish.read(["KIRMIZI İP. SICAK SU"]) == [[["Kırmızı", "ip."], ["Sıcak", "su"]]]
+    [joined] = turkish.join("KIRMIZI İP", [[Translation("iyi ışık", [], [])]])
+    assert joined.text == "İYİ IŞIK"
+
+
+def test_control_characters_are_those_of_windows_1252() -> None:
+    read = translator().read(["Well\x85 I can\x92t. Yes\x85"])
+    assert read == translator().read(["Well… I can’t. Yes…"])
 
 
 def translator_of_spacy() -> Translator:

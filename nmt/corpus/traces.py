@@ -1,0 +1,484 @@
+"""Traces of other tools in the text of a corpus: pieces of subwords, markup, escapes, spoilt characters, shifted lines.
+
+A model learns such text as it is, and scores of it mean little. A sample of the raw pairs of each split is searched for
+every trace of a table, and each that is found is a warning, or a refusal if lines are certainly no sentences.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.config import Config
+from nmt.corpus import Pair
+from nmt.corpus.sources import Source, read_pairs
+from nmt.system.errors import DataError, printable
+from nmt.text.normalization import INVISIBLE
+
+RUN = 128
+"""Consecutive pairs that are sampled together: a shift by a line shows only in neighbours."""
+MOST_RUNS_OF_CHUNK, MOST_RUNS = 32, 80
+"""Maximum number of runs of a chunk, and of a split."""
+LONGEST = 1000
+"""Characters of a line that are searched."""
+EXCERPT = 50
+"""Maximum number of characters to show of a line."""
+SHIFTS = (-3, -2, -1, 1, 2, 3)
+"""Lines by which one side may be shifted."""
+MIN_PAIRS = 30
+"""Minimum number of pairs to look for a shift."""
+MIN_CORRELATION = 0.3
+"""Minimum correlation of the lengths of translations."""
+SURE = 5.0
+"""Standard errors by which a correlation must exceed another: neither chance nor the order of lines gives so many."""
+
+
+class Run(NamedTuple):
+    """Consecutive raw pairs.
+
+    Attributes:
+        first_line: Number of the line of the first pair, from 1.
+        pairs: The pairs; long lines are cut.
+    """
+
+    first_line: int
+    pairs: list[Pair]
+
+
+def take_runs(pairs: Sequence[Pair], first_line: int = 1, most: int = MOST_RUNS_OF_CHUNK) -> list[Run]:
+    """Evenly spaced runs of some pairs, all of them if there are few."""
+    starts = list(range(0, len(pairs), RUN))
+    if len(starts) > most:
+        starts = [starts[number * len(starts) // most] for number in range(most)]
+    return [
+        Run(first_line + start, [Pair(src[:LONGEST], tgt[:LONGEST]) for src, tgt in pairs[start : start + RUN]])
+        for start in starts
+    ]
+
+
+@dataclass
+class Sample:
+    """Evenly spaced runs of a corpus that is read chunk by chunk, in bounded memory.
+
+    Attributes:
+        runs: The runs, in order.
+    """
+
+    runs: list[Run] = field(default_factory=list)
+    _read: int = 0
+    _step: int = 1
+
+    def add(self, runs: Iterable[Run]) -> None:
+        """Add runs of the next chunk; if there are too many, every other run is left out, from the first chunk on."""
+        for run in runs:
+            if self._read % self._step == 0:
+                self.runs.append(run)
+            self._read += 1
+            if len(self.runs) > MOST_RUNS:
+                self.runs = self.runs[::2]
+                self._step *= 2
+
+
+@dataclass(frozen=True)
+class TraceReport:
+    """A trace that was found.
+
+    Attributes:
+        split: Name of the split.
+        name: Name of the trace.
+        src: Source lines that have it.
+        tgt: Target lines that have it.
+        pairs: Pairs that were searched.
+        sign: How the trace looks, in words.
+        example: A line that has it, perhaps an excerpt.
+        advice: How to remove it.
+        refused: True if lines are certainly no sentences.
+    """
+
+    split: str
+    name: str
+    src: int
+    tgt: int
+    pairs: int
+    sign: str
+    example: str
+    advice: str
+    refused: bool = False
+
+    def __str__(self) -> str:
+        counts = [f"{n:,} of {self.pairs:,} {side}" for n, side in ((self.src, "source"), (self.tgt, "target")) if n]
+        lines = f"{' and '.join(counts)} lines " if counts else ""
+        example = f" ({self.example})" if self.example else ""
+        return f"{self.split}: {lines}{self.sign}{example}: {self.advice}"
+
+
+Find = Callable[[str], int | None]
+"""Where in a line a trace is; None where it is not."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What another tool leaves in lines of text.
+
+    Attributes:
+        name: Its name.
+        find: Recognises it.
+        sign: How it looks, after "3 of 10 lines".
+        advice: How to remove it.
+        marks: Texts of which a line with the trace has one at least; without any, every line is searched.
+        count: Minimum number of lines of a side, in which chance does not write it.
+        share: Minimum share of the lines of a side.
+        many: Number of lines that is enough whatever their share is; None if none is.
+        is_for_raw_text: True if text that is declared to be tokenised may have it.
+        refused_from: Share from which lines are certainly no sentences; None if they may always be some.
+    """
+
+    name: str
+    find: Find
+    sign: str
+    advice: str
+    marks: tuple[str, ...] = ()
+    count: int = 3
+    share: float = 0.01
+    many: int | None = None
+    is_for_raw_text: bool = False
+    refused_from: float | None = None
+
+    def locate(self, text: str) -> int | None:
+        """Where in a line the trace is; None where it is not."""
+        if self.marks and not any(mark in text for mark in self.marks):
+            return None
+        return self.find(text)
+
+    def is_found(self, number: int, lines: int) -> bool:
+        """Whether so many lines are a trace and not chance."""
+        is_many = self.many is not None and number >= self.many
+        return number >= self.count and (number >= self.share * lines or is_many)
+
+
+def _matching(pattern: str) -> Find:
+    search = re.compile(pattern).search
+
+    def find(text: str) -> int | None:
+        match = search(text)
+        return match.start() if match else None
+
+    return find
+
+
+_HAN = "[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
+_HAN_APART = re.compile(rf"{_HAN} (?={_HAN})")
+
+
+def find_end_apart(text: str) -> int | None:
+    """A full stop with a space before it, as sacreBLEU recognises tokenised text, or Chinese words with spaces between.
+
+    Other marks do not count: French has spaces before them, Hindi before its full stop.
+    """
+    if text.endswith((" .", " 。")):
+        return len(text) - 1
+    places = [match.start() for match in _HAN_APART.finditer(text)]
+    return places[0] if len(places) > 2 and 3 * len(places) > len(text.split()) else None
+
+
+_JOINER = re.compile(r"[￭￨]|(?<!\S)##(?=\w)|(?<!\S)@[-/.,:]@(?!\S)|</w>(?!\S)|<0x[0-9A-F]{2}>")
+
+
+def find_joiner(text: str) -> int | None:
+    """A mark of OpenNMT, WordPiece, Moses or byte pairs, or that of GPT-2 before most words: Maltese has its letter."""
+    if joiner := _JOINER.search(text):
+        return joiner.start()
+    words = text.split()
+    marked = sum(word.startswith("Ġ") for word in words)
+    return text.index("Ġ") if marked > 1 and 2 * marked >= len(words) else None
+
+
+_ABOVE_ASCII = "".join(chr(code) for code in range(0x80, 0xC0)) + bytes(
+    code for code in range(0x80, 0xC0) if code not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)
+).decode("cp1252")
+_NEXT = f"[{re.escape(_ABOVE_ASCII)}]"  # the second or a later byte of a character, as a character of its own
+_SURELY_SPOILT = re.compile(
+    rf"(?<![A-ZÀ-Þ])[ÂÃ]{_NEXT}|â[€\x80„\x84‚\x82]{_NEXT}|ð[Ÿ\x9f]{_NEXT}|(?:[à-ï]{_NEXT}{_NEXT}){{2}}"
+)
+_PERHAPS_SPOILT = re.compile(rf"(?<![A-ZÀ-Þ])[Ä-ÖØ-Þ]{_NEXT}")
+
+
+def find_mojibake(text: str) -> int | None:
+    """UTF-8 that was read as Latin-1 or Windows-1252: `ü` is `Ã¼`, and `п` is `Ð¿`.
+
+    Each byte of a character has become a character. Of those, `Ã` and `Â` before a sign are hardly ever written, except
+    in capitals (`IRMÃ”`); other letters may stand before a quotation mark or an ellipsis (`Ö…`), and must come twice.
+    """
+    if text.isascii():
+        return None
+    places = [match.start() for match in _PERHAPS_SPOILT.finditer(text)]
+    sure = _SURELY_SPOILT.search(text)
+    if sure:
+        return min([sure.start(), *places[:1]])
+    return places[0] if len(places) > 1 else None
+
+
+_DOCUMENT = (
+    r"^\s*(?:<\?xml\b|<!DOCTYPE\b|</?(?:srcset|refset|tstset|doc|seg|hl|dataset|collection)\b[^<>]*>"
+    r"|<(?:src|ref|hyp) lang=|</?p>\s*$)"
+)
+_TALK = r"^\s*</?(?:url|speaker|talkid|title|description|keywords|reviewer|translator|transcript)\b[^<>]*>"
+
+TRACES = (
+    Trace(
+        "sgml",
+        _matching(_DOCUMENT),
+        "are markup of a test set, not sentences",
+        "extract the text of <seg>, such as with sacrebleu --echo, and give one sentence per line",
+        share=0.001,
+        refused_from=0.1,
+        marks=("<",),
+    ),
+    Trace(
+        "iwslt",
+        _matching(_TALK),
+        "have a tag of IWSLT, such as <title> or <url>, and are no sentences",
+        "delete these lines from both files",
+        count=2,
+        share=0.0,
+        marks=("<",),
+    ),
+    Trace(
+        "subword_nmt",
+        _matching(r"\w@@(?= |$)|(?:^| )@@(?=\w)"),
+        "have the mark @@ of subword-nmt, and scores would be of pieces of words",
+        "join the pieces (sed -E 's/@@( |$)//g'), or give the raw text",
+        marks=("@@",),
+    ),
+    Trace(
+        "sentencepiece",
+        _matching(r"(?:^| )▁"),
+        "have the mark ▁ of SentencePiece, and scores would be of pieces of words",
+        "join the pieces (spm_decode), or give the raw text",
+        marks=("▁",),
+    ),
+    Trace(
+        "joiners",
+        find_joiner,
+        "have a mark of another tokenizer, such as ￭, ##, @-@, Ġ or </w>",
+        "detokenise them with the tool that made them, or give the raw text",
+        share=0.002,
+        marks=("￭", "￨", "##", "@", "Ġ", "</w>", "<0x"),
+    ),
+    Trace(
+        "moses_escapes",
+        _matching(r"(?<!\S)&(?:quot|#124|#91|#93);(?!\S)|(?<!\S)&apos;|&apos;(?!\S)"),
+        "have escapes of Moses' tokenizer, such as &apos; or &#124;",
+        "undo them in every file (deescape-special-chars.perl, or sacremoses detokenize), or give the raw text",
+        marks=("&",),
+        is_for_raw_text=True,
+    ),
+    Trace(
+        "tokenized",
+        find_end_apart,
+        "look tokenised, with a space before the final stop or between words, and the config is for raw text",
+        "detokenise them, or set text.tokenized=true",
+        count=10,
+        share=0.05,
+        is_for_raw_text=True,
+    ),
+    Trace(
+        "csv_quotes",
+        _matching(r'^"(?=[^"]*"")(?:[^"]|"")*"$'),
+        "are quoted as in CSV, with doubled quotation marks",
+        "name a table .csv, or write the files again without quoting",
+        share=0.001,
+        marks=('""',),
+    ),
+    Trace(
+        "unknown_word",
+        _matching(r"<unk>|<UNK>|\[UNK\]|⁇|(?<![\w<\[])UNK(?![\w>\]])"),
+        "have a mark of an unknown word, which would count as right in translations",
+        "give the text from which it was made, or delete these lines from both sides",
+        count=1,
+        share=0.0,
+        marks=("unk", "UNK", "⁇"),
+    ),
+    Trace(
+        "mojibake",
+        find_mojibake,
+        "are UTF-8 that was read in another encoding",
+        "reverse it (iconv -f UTF-8 -t WINDOWS-1252), or download the text again",
+        count=2,
+        share=0.001,
+        many=100,
+    ),
+    Trace(
+        "lost_characters",
+        _matching("\ufffd"),
+        "have U+FFFD in place of characters that were lost",
+        "convert the text again from its own encoding",
+        share=0.001,
+        marks=("\ufffd",),
+    ),
+)
+"""What is looked for in lines."""
+_ORDINARY = re.compile(r"[A-Za-z0-9,;:'()?!]+(?: [A-Za-z0-9,;:'()?!]+)*\.?").fullmatch
+
+
+def search_runs(split: str, runs: Sequence[Run], *, tokenized: bool) -> Iterator[TraceReport]:
+    """Find traces in a split.
+
+    Args:
+        split: Its name.
+        runs: Raw pairs of it.
+        tokenized: True if the config declares the text to be tokenised.
+    """
+    pairs = [pair for run in runs for pair in run.pairs]
+    wanted = [trace for trace in TRACES if not (trace.is_for_raw_text and tokenized)]
+    counts = {trace.name: [0, 0] for trace in wanted}
+    examples: dict[str, str] = {}
+    for pair in pairs:
+        for side, text in enumerate(pair):
+            if _ORDINARY(text) and "UNK" not in text:  # most lines
+                continue
+            for trace in wanted:
+                place = trace.locate(text)
+                if place is not None:
+                    counts[trace.name][side] += 1
+                    examples.setdefault(trace.name, _excerpt(text, place))
+    for trace in wanted:
+        found = [number if trace.is_found(number, len(pairs)) else 0 for number in counts[trace.name]]
+        if any(found):
+            is_refused = trace.refused_from is not None and max(found) >= trace.refused_from * len(pairs)
+            yield TraceReport(
+                split=split,
+                name=trace.name,
+                src=counts[trace.name][0],
+                tgt=counts[trace.name][1],
+                pairs=len(pairs),
+                sign=trace.sign,
+                example=examples[trace.name],
+                advice=trace.advice,
+                refused=is_refused,
+            )
+    yield from _search_shift(split, runs)
+
+
+def _excerpt(text: str, place: int) -> str:
+    """A line around a place, on one line and without what could control a terminal."""
+    start = max(0, place - EXCERPT // 2) if len(text) > EXCERPT else 0
+    shown = text[start : start + EXCERPT]
+    return f"{'...' if start else ''}{printable(shown)}{'...' if start + EXCERPT < len(text) else ''}"
+
+
+def _search_shift(split: str, runs: Sequence[Run]) -> Iterator[TraceReport]:
+    """A side that is shifted by some lines against the other, everywhere or from some line on.
+
+    Long sentences have long translations: the lengths of both sides correlate. If they correlate more with those some
+    lines below or above, the sides are shifted. Correlations are compared by Fisher's z, whose standard error depends
+    on the number of pairs alone. All shifts are measured on the same source lines, so that an order of lines, such as
+    by length, helps all of them alike. First all runs are taken together; then each alone, as a line may be missing in
+    the middle of a file.
+    """
+    lengths = [np.log1p([[len(src), len(tgt)] for src, tgt in run.pairs]) for run in runs]
+    pairs = sum(map(len, lengths))
+    advice = "a line is missing or surplus in one side: align the sides again"
+    if shift := find_shift(lengths):
+        lines, correlation, unshifted = shift
+        sign = (
+            f"the target looks shifted by {_count_lines(lines)} against the source (their lengths correlate by "
+            f"{correlation:.2f} so, by {unshifted:.2f} as they are)"
+        )
+        yield TraceReport(split, "shifted", 0, 0, pairs, sign, "", advice)
+        return
+    shifts = [(run.first_line, shift) for run, part in zip(runs, lengths, strict=True) if (shift := find_shift([part]))]
+    if shifts:
+        line, (lines, _, _) = shifts[0]
+        sign = (
+            f"the target looks shifted by {_count_lines(lines)} against the source in {len(shifts):,} of {len(runs):,} "
+            f"places, first near line {line:,}"
+        )
+        yield TraceReport(split, "shifted", 0, 0, pairs, sign, "", advice)
+
+
+def _count_lines(lines: int) -> str:
+    return f"{abs(lines)} line{'s' if abs(lines) > 1 else ''} {'down' if lines > 0 else 'up'}"
+
+
+def find_shift(parts: Sequence[NDArray[np.float64]]) -> tuple[int, float, float] | None:
+    """Find by how many lines the target is shifted against the source.
+
+    Args:
+        parts: Logarithms of the lengths of both sides of consecutive pairs, [pairs, 2] each.
+
+    Returns:
+        The lines by which it is shifted down, the correlation of the lengths with such a shift, and without one; None
+        if it is not shifted.
+    """
+    reach = max(SHIFTS)
+    parts = [part for part in parts if len(part) > 2 * reach]
+    number = sum(len(part) - 2 * reach for part in parts)
+    if number < MIN_PAIRS:
+        return None
+    source = np.concatenate([part[reach : len(part) - reach, 0] for part in parts])
+
+    def correlate(shift: int) -> float:
+        target = np.concatenate([part[reach + shift : len(part) - reach + shift, 1] for part in parts])
+        if source.std() == 0 or target.std() == 0:
+            return 0.0
+        return float(np.corrcoef(source, target)[0, 1])
+
+    unshifted = correlate(0)
+    best, shift = max((correlate(shift), shift) for shift in SHIFTS)
+    z = np.arctanh(np.clip([best, max(unshifted, 0.0)], -0.999, 0.999))
+    if best < MIN_CORRELATION or z[0] - z[1] < SURE * np.sqrt(2 / (number - 3)):
+        return None
+    return shift, best, unshifted
+
+
+def _count_empty(split: str, pairs: Sequence[Pair]) -> Iterator[TraceReport]:
+    """Pairs of a ready-made split without a reference, where no translation is right, or without a source."""
+    without_reference = sum(is_blank(tgt) for _, tgt in pairs)
+    only_reference = sum(is_blank(src) and not is_blank(tgt) for src, tgt in pairs)
+    if without_reference:
+        advice = "these pairs are left out"
+        yield TraceReport(split, "empty", 0, without_reference, len(pairs), "are empty", "", advice)
+    if only_reference:
+        advice = "delete these pairs"
+        sign = "are empty, and their targets are not"
+        yield TraceReport(split, "empty_source", only_reference, 0, len(pairs), sign, "", advice)
+
+
+def is_blank(text: str) -> bool:
+    """Whether a line has nothing but spaces and invisible characters."""
+    return not INVISIBLE.sub("", text).strip()
+
+
+def search_splits(
+    config: Config, samples: Mapping[str, Sample], evaluation_sources: Mapping[str, Source]
+) -> list[TraceReport]:
+    """Search the training pairs and ready-made splits.
+
+    Args:
+        config: The whole config, which may declare the text to be tokenised.
+        samples: Raw training pairs of each corpus.
+        evaluation_sources: Ready-made validation and test splits, by name.
+
+    Raises:
+        DataError: Lines of a split are certainly no sentences.
+    """
+    tokenized = config.text.tokenized or config.text.tokenizer == "whitespace"
+    runs = {name: sample.runs for name, sample in samples.items()}
+    found: list[TraceReport] = []
+    for name, source in evaluation_sources.items():
+        try:
+            pairs = read_pairs(source)
+        except DataError:  # whoever reads the split for use says why it cannot be read
+            continue
+        runs[name] = take_runs(pairs, most=MOST_RUNS)
+        found += _count_empty(name, pairs)
+    found += [trace for name, some in runs.items() for trace in search_runs(name, some, tokenized=tokenized)]
+    if refused := next((trace for trace in found if trace.refused), None):
+        raise DataError(str(refused))
+    return found

@@ -1,0 +1,70 @@
+"""Numbers in text: found and compared however their digits are grouped, and in digits of any script."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+
+NUMBER = re.compile(r"\d+(?:[.,:٫٬'’]\d+)*")
+"""A number, a time or a date without spaces; separators are part of it."""
+_SPACE = "[ \u00a0\u2009\u202f]"
+_GROUPED = re.compile(rf"(?<!\d)\d{{1,3}}(?:{_SPACE}\d{{3}})+(?!\d)(?:[.,٫]\d+)?|{NUMBER.pattern}")
+"""The same, or a number whose thousands are separated by spaces: `10 000` is perhaps one number, and perhaps two."""
+
+
+def read_digits(number: str) -> str:
+    """The digits of a number, of whatever script, as those of ASCII, without separators."""
+    return "".join(str(unicodedata.decimal(character)) for character in number if character.isdecimal())
+
+
+def find_numbers(text: str) -> list[str]:
+    """The digits of each number of a text, in ascending order; 2:30 and 2.30 are the same, and 10 000 and 10,000."""
+    return sorted(map(read_digits, _GROUPED.findall(text)))
+
+
+def have_same_numbers(text: str, other: str) -> bool:
+    """Whether two texts have the same numbers, as translations have, in whatever order.
+
+    Digits with a space between them are one number if the other text has it, otherwise several.
+    """
+    if not any(map(str.isdecimal, text + other)):
+        return True
+    return sorted(_read_beside(text, other)) == sorted(_read_beside(other, text))
+
+
+def replace_numbers(text: str, other: str, replace: Callable[[str], str]) -> str:
+    """A text with other numbers, which are found as in `have_same_numbers`.
+
+    Args:
+        text: The text.
+        other: Its translation.
+        replace: Returns a number in place of one.
+    """
+    known = _all_readings(other)
+
+    def change(match: re.Match[str]) -> str:
+        if read_digits(match[0]) in known:
+            return replace(match[0])
+        return NUMBER.sub(lambda number: replace(number[0]), match[0])
+
+    return _GROUPED.sub(change, text)
+
+
+def write_like(number: str, other: str) -> str:
+    """A number in the digits of the script of another number."""
+    first = next(filter(str.isdecimal, other))
+    zero = ord(first) - unicodedata.decimal(first)
+    return re.sub(r"\d", lambda digit: chr(zero + unicodedata.decimal(digit[0])), number)
+
+
+def _all_readings(text: str) -> set[str]:
+    return {*find_numbers(text), *map(read_digits, NUMBER.findall(text))}
+
+
+def _read_beside(text: str, other: str) -> Iterator[str]:
+    """The digits of each number of a text, beside another text that has perhaps the same."""
+    known = _all_readings(other)
+    for number in _GROUPED.findall(text):
+        if (digits := read_digits(number)) in known:
+            yield digits
+        else:
+            yield from map(read_digits, NUMBER.findall(number))

@@ -1,0 +1,308 @@
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nmt
+from nmt.config import load_config
+from nmt.corpus import Pair
+from nmt.corpus.prepare import PreparedData
+from nmt.corpus.sources import open_corpus
+from nmt.corpus.traces import (
+    MOST_RUNS,
+    RUN,
+    Run,
+    Sample,
+    TraceReport,
+    find_mojibake,
+    find_shift,
+    search_runs,
+    take_runs,
+)
+from nmt.system.errors import DataError
+
+SOURCES = [f"{'The old house number '[: 4 + n % 17]} {n} is very {'big and ' * (n * 7 % 5)}red." for n in range(200)]
+TARGETS = [f"{'Das alte Haus Nummer '[: 4 + n % 17]} {n} ist sehr {'groß und ' * (n * 7 % 5)}rot." for n in range(200)]
+PAIRS = [Pair(*pair) for pair in zip(SOURCES, TARGETS, strict=True)]
+
+
+def search(pairs: list[Pair], *, tokenized: bool = False) -> list[TraceReport]:
+    return list(search_runs("train", take_runs(pairs, most=MOST_RUNS), tokenized=tokenized))
+
+
+def with_lines(*texts: str, times: int = 10) -> list[Pair]:
+    """Ordinary pairs, with texts in place of some targets."""
+    targets = [text for text in texts for _ in range(times)]
+    return [Pair(src, tgt) for src, tgt in zip(SOURCES, [*targets, *TARGETS[len(targets) :]], strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("subword_nmt", "Das KinWARNING:  d schlWARNING:  äft ."),
+        ("subword_nmt", "Das Kin WARNING: d schl WARNING: äft"),
+        ("subword_nmt", "Das KinWARNING: "),
+        ("sentencepiece", "▁Das ▁Kind ▁schläft."),
+        ("sentencepiece", "▁ Das ▁Kind"),
+        ("joiners", "Das Kind schläft ￭."),
+        ("joiners", "das￨C kind￨C schläft￨L"),
+        ("joiners", "Das Kind schl ##ä ##ft."),
+        ("joiners", "ein rot @-@ weißes Kleid"),
+        ("joiners", "Das</w> Kin d</w>"),
+        ("joiners", "The Ġchild Ġsleeps"),
+        ("joiners", "Das Kind <0xE2><0x80>"),
+        ("moses_escapes", "&quot; Das ist &apos; s &quot;"),
+        ("moses_escapes", "a &#124; b"),
+        ("moses_escapes", "a &#91; b &#93;"),
+        ("tokenized", "Das Kind schläft ."),
+        ("tokenized", "我 爱 你 们"),
+        ("tokenized", "那 是 一 本 书 。"),
+        ("sgml", '<seg id="1">Das ist es.</seg>'),
+        ("sgml", '<doc docid="a" origlang="en">'),
+        ("sgml", '<refset setid="x" trglang="de">'),
+        ("sgml", "</hl>"),
+        ("sgml", '<?xml version="1.0"?>'),
+        ("iwslt", "<title>Ein Vortrag</title>"),
+        ("iwslt", "<description>Rede: ...</description>"),
+        ("iwslt", "<url>http://x.org</url>"),
+        ("iwslt", "<speaker>A. B.</speaker>"),
+        ("iwslt", "<talkid>12</talkid>"),
+        ("iwslt", '<reviewer href="x">A B</reviewer>'),
+        ("csv_quotes", '"""Das"", sagte er."'),
+        ("csv_quotes", '"Er sagte ""nein"""'),
+        ("unknown_word", "Das ist <unk> Haus."),
+        ("unknown_word", "Das ist ⁇ Haus."),
+        ("unknown_word", "[UNK] Haus"),
+        ("unknown_word", "Das UNK Haus"),
+        ("lost_characters", "gl\ufffdcklich"),
+    ],
+)
+def test_what_another_tool_leaves_is_found(name: str, text: str) -> None:
+    found = {trace.name: trace for trace in search(with_lines(text))}
+    assert name in found
+    trace = found[name]
+    assert (trace.split, trace.src, trace.tgt, trace.pairs) == ("train", 0, 10, 200)
+    message = str(trace)
+    assert message.startswith("train: 10 of 200 target lines ")
+    assert trace.example in message
+    assert message.endswith(f": {trace.advice}")
+    assert trace.example.strip(".")[:4] in text
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "glücklich",
+        "Straße",
+        "être à l’heure",
+        "Привет, как дела",
+        "日本語です",
+        "žluťoučký kůň",
+        "Ελλάδα",
+        "a – b",
+        "€ 5",
+        "😀",
+    ],
+)
+@pytest.mark.parametrize("times", [1, 2])
+def test_utf_8_read_in_another_encoding_is_found(text: str, encoding: str, times: int) -> None:
+    spoilt = text
+    for _ in range(times):
+        content = spoilt.encode()
+        if encoding == "cp1252":  # as browsers have it: bytes without a character stay
+            spoilt = "".join(bytes([b]).decode("cp1252", "ignore") or chr(b) for b in content)
+        else:
+            spoilt = content.decode("latin-1")
+    assert find_mojibake(text) is None
+    place = find_mojibake(spoilt)
+    assert place is not None
+    assert text[:place].isascii()
+    assert "mojibake" in {trace.name for trace in search(with_lines(spoilt))}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "IRMÃ” disse.",
+        "„Spaß…“, sagte er, „Gruß”",
+        "Il dit : « Café…» et “olé…”",
+        "Está»…",
+        "À bientôt…",
+        "CAFÉ” OLÉ»",
+        "Ç’est ça…",
+        "3 ×… 4",
+        "Âge, Âme, São, João",
+        "Ðe Þorn",
+        "ÎLE, ÊTRE",
+        "Ö… na ja",
+    ],
+)
+def test_letters_before_marks_are_none(text: str) -> None:
+    assert find_mojibake(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "C'est vrai ?",
+        "यह घर है ।",
+        "a@b.org, WARNING: , #1 ##",
+        "## Überschrift",
+        "Ġorġ hu t-tifel ta' Ġwanni, u l-mara tiegħu.",
+        'Er sagte "nein" und "ja".',
+        "AT&amp;T, &amp;",
+        "if a < b and c > d",
+        "Der <b>Titel</b> ist da.",
+        "Er kommt z. B. ...",
+        "我爱你 iPhone 手机。",
+        "UNKNOWN, JUNK",
+        "a ... .",
+    ],
+)
+def test_ordinary_text_has_no_trace(text: str) -> None:
+    assert [trace.name for trace in search(with_lines(text, times=5))] == []
+
+
+@pytest.mark.parametrize("text", ["Das Kind schläft .", "a &apos; b"])
+def test_tokenised_text_may_be_declared(text: str) -> None:
+    assert search(with_lines(text), tokenized=True) == []
+    assert search(with_lines(text, times=1)) == []
+
+
+def test_a_trace_of_both_sides_is_one_line() -> None:
+    pairs = [Pair(f"▁Yes {n}", f"▁Ja {n}") for n in range(20)]
+    [trace] = search(pairs)
+    assert str(trace).startswith("train: 20 of 20 source and 20 of 20 target lines have the mark ▁ of SentencePiece")
+
+
+def test_an_example_is_short_and_printable() -> None:
+    [trace] = search(with_lines("x" * 900 + " gl\ufffdck \x1b[2J\u202e" + "y" * 50))
+    assert trace.name == "lost_characters"
+    assert len(trace.example) < 90
+    assert trace.example.isprintable()
+    assert "\ufffd" in trace.example
+
+
+@pytest.mark.parametrize("lines", [-3, -1, 1, 2])
+def test_a_shifted_side_is_found(lines: int) -> None:
+    begin = max(0, lines)
+    targets = [*(["Nichts."] * begin), *TARGETS[max(0, -lines) :]]
+    pairs = [Pair(*pair) for pair in zip(SOURCES, targets, strict=False)]
+    [trace] = search(pairs)
+    plural = "s" if abs(lines) > 1 else ""
+    where = f"{abs(lines)} line{plural} {'down' if lines > 0 else 'up'}"
+    assert str(trace).startswith(f"train: the target looks shifted by {where} against the source (their lengths")
+    assert search(PAIRS) == []
+
+
+def test_a_shift_from_some_line_on_is_located() -> None:
+    chance = np.random.default_rng(1)
+    lengths = chance.integers(2, 40, 2000)
+    sources, targets = ([word * n for n in lengths] for word in ("ab ", "cde "))
+    del targets[1500]
+    pairs = [Pair(*pair) for pair in zip(sources, targets, strict=False)]
+    [trace] = search(pairs)
+    assert "shifted by 1 line up against the source in 4 of 16 places, first near line 1,537" in str(trace)
+
+
+def test_no_order_of_lines_is_a_shift() -> None:
+    chance = np.random.default_rng(2)
+    lengths = chance.integers(2, 40, 2000)
+    for order in (lengths, np.sort(lengths), np.sort(lengths)[::-1], np.repeat(lengths[:200], 10)):
+        noise = chance.integers(0, 4, len(order))
+        assert find_shift([np.log1p(np.stack([order * 3, order * 4 + noise], axis=1).astype(float))]) is None
+    unrelated = np.log1p(chance.integers(1, 200, (5000, 2)).astype(float))
+    assert find_shift([unrelated]) is None
+    assert find_shift([np.ones((500, 2))]) is None
+    assert find_shift([]) is None
+
+
+def test_a_sample_is_evenly_spaced_and_bounded() -> None:
+    sample = Sample()
+    for chunk in range(50):
+        first = chunk * 1000 + 1
+        sample.add(take_runs([Pair(str(first + n), "x" * 5000) for n in range(1000)], first, most=4))
+    assert MOST_RUNS / 2 < len(sample.runs) <= MOST_RUNS
+    firsts = [run.first_line for run in sample.runs]
+    assert firsts == sorted(firsts)
+    assert firsts[0] == 1
+    assert firsts[-1] > 45_000
+    assert all(run.pairs[0].src == str(run.first_line) for run in sample.runs)
+    assert {len(pair.tgt) for run in sample.runs for pair in run.pairs} == {1000}
+    assert take_runs(PAIRS) == [Run(1, PAIRS[:RUN]), Run(RUN + 1, PAIRS[RUN:])]
+
+
+def prepare(tmp_path: Path, splits: dict[str, list[Pair]], *settings: str) -> PreparedData:
+    files = []
+    for name, pairs in splits.items():
+        for side in (0, 1):
+            path = tmp_path / f"{name}.{['en', 'de'][side]}"
+            path.write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+            files.append(str(path))
+    overrides = ["data.src_language=en", "data.tgt_language=de", "text.tokenizer=whitespace", *settings]
+    return nmt.preprocess("base", source=files, output=tmp_path / "out", overrides=overrides, overwrite=True)
+
+
+SPLITS = {"train": PAIRS[:150], "valid": PAIRS[150:175], "test": PAIRS[175:]}
+
+
+def test_every_split_is_searched_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    splits = {name: [Pair(f"{pair.src} <unk>", pair.tgt) for pair in pairs] for name, pairs in SPLITS.items()}
+    report = prepare(tmp_path, splits).report
+    warnings = [message for message in caplog.messages if "unknown word" in message]
+    assert [message.split(" have")[0] for message in warnings] == [
+        f"{name}: {n} of {n} source lines" for name, n in (("train", 150), ("valid", 25), ("test", 25))
+    ]
+    assert [(trace["split"], trace["name"], trace["src"]) for trace in report["traces"]] == [
+        ("train", "unknown_word", 150),
+        ("valid", "unknown_word", 25),
+        ("test", "unknown_word", 25),
+    ]
+    assert json.loads((tmp_path / "out/report.json").read_text("utf-8"))["traces"] == report["traces"]
+    assert "WARNING: train: 150 of 150 source lines have a mark" in (tmp_path / "out/report.md").read_text("utf-8")
+
+
+def test_clean_text_has_no_traces_in_its_report(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    report = prepare(tmp_path, SPLITS).report
+    assert "traces" not in report
+    assert not [record for record in caplog.records if record.levelno == logging.WARNING]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_file_of_markup_is_refused(tmp_path: Path, split: str) -> None:
+    marked = [Pair(f'<seg id="{n}">{src}</seg>', tgt) for n, (src, tgt) in enumerate(SPLITS[split])]
+    with pytest.raises(DataError, match=f"{split}: .* are markup of a test set, not sentences .*<seg>"):
+        prepare(tmp_path, {**SPLITS, split: [Pair("<srcset>", "x"), *marked]})
+    assert not (tmp_path / "out").exists()
+
+
+def test_pairs_without_a_reference_are_left_out_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    valid = [*SPLITS["valid"], Pair("", ""), Pair("Hi.", "\u200b")]
+    test = [Pair("Where is it?", " "), Pair("", "Wo ist es?"), *SPLITS["test"]]
+    report = prepare(tmp_path, {**SPLITS, "valid": valid, "test": test}).report
+    assert report["pairs"] == {"train": 150, "valid": 25, "test": 26}
+    assert [message for message in caplog.messages if "empty" in message] == [
+        "valid: 2 of 27 target lines are empty: these pairs are left out",
+        "test: 1 of 27 target lines are empty: these pairs are left out",
+        "test: 1 of 27 source lines are empty, and their targets are not: delete these pairs",
+    ]
+    assert len((tmp_path / "out/test.jsonl").read_text("utf-8").splitlines()) == 26
+
+
+def test_traces_are_named_where_preparing_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(DataError):
+        prepare(tmp_path, {**SPLITS, "train": [Pair("▁ 1", "▁ 2")] * 50})
+    assert any("train: 50 of 50 source" in message for message in caplog.messages)
+
+
+def test_the_bundled_sample_has_no_trace(tmp_path: Path) -> None:
+    config = load_config("base")
+    lines = Path("data/sample/deu.txt").read_text("utf-8").split("\n")[:-1]
+    path = tmp_path / "sample.tsv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert open_corpus([path], config.data)
+    assert search([Pair(*line.split("\t")[:2]) for line in lines]) == []
