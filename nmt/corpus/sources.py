@@ -271,7 +271,8 @@ class TabSeparated(Source):
             spans = f"{self.path}:{first}: one row spans {last - first + 1:,} lines, up to line {last}"
             log.warning(f"{spans}: check that each quotation mark around a cell has its partner")
         if cells:
-            report.doubt("long_cell", *(f"{self.path}:{first}" for first, _ in cells[:MAX_LOCATIONS]), count=len(cells))
+            places = (f"{self.path}:{first} ({last - first + 1:,} lines)" for first, last in cells[:MAX_LOCATIONS])
+            report.doubt("long_cell", *places, count=len(cells))
 
     def _begins_with_header(self, lines: Sequence[bytes]) -> bool:
         """Whether cells of a line, but not of the next, name the source and the target, or their languages: as a whole,
@@ -576,9 +577,13 @@ def count_columns(line: bytes) -> int:
 
 
 def _is_text(cells: Sequence[str]) -> bool:
-    """Whether enough cells of a column have letters; the e of a number such as 1.5e-03 is none."""
-    without = sum(bool(_FIGURES.fullmatch(cell)) for cell in cells)
-    return without < MOST_ROWS * len(cells)
+    """Whether enough cells of a column have letters; the e of a number such as 1.5e-03 is none.
+
+    Empty cells say nothing, and neither do a few others.
+    """
+    filled = [cell for cell in cells if cell]
+    without = sum(bool(_FIGURES.fullmatch(cell)) for cell in filled)
+    return len(filled) < SOME_ROWS or without < MOST_ROWS * len(filled)
 
 
 def _cells(line: bytes) -> list[str]:

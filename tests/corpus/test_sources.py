@@ -638,6 +638,13 @@ def test_a_cell_of_csv_that_spans_many_lines_is_named(
     assert report.doubtful == {"long_cell": 1}
     [message] = [message for message in caplog.messages if "spans" in message]
     assert message.startswith(f"{path}:5: one row spans 21 lines, up to line 25: ")
+    assert report.places["long_cell"] == [f"{path}:5 (21 lines)"]
+
+
+def test_empty_cells_are_no_numbers(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tsv", "Hi.\tHallo!\n" + "\t\n" * 20 + "Run!\tLauf!\n")
+    pairs, _ = collect(open_corpus([path])["train"])
+    assert pairs[0] == Pair("Hi.", "Hallo!")
 
 
 def test_a_cell_of_csv_of_a_few_lines_is_none_of_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

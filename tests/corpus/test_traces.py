@@ -41,9 +41,9 @@ def with_lines(*texts: str, times: int = 10) -> list[Pair]:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("subword_nmt", "Das KinWARNING:  d schlWARNING:  äft ."),
-        ("subword_nmt", "Das Kin WARNING: d schl WARNING: äft"),
-        ("subword_nmt", "Das KinWARNING: "),
+        ("subword_nmt", "Das Kin@@ d schl@@ äft ."),
+        ("subword_nmt", "Das Kin @@d schl @@äft"),
+        ("subword_nmt", "Das Kin@@"),
         ("sentencepiece", "▁Das ▁Kind ▁schläft."),
         ("sentencepiece", "▁ Das ▁Kind"),
         ("joiners", "Das Kind schläft ￭."),
@@ -149,7 +149,7 @@ def test_letters_before_marks_are_none(text: str) -> None:
     [
         "C'est vrai ?",
         "यह घर है ।",
-        "a@b.org, WARNING: , #1 ##",
+        "a@b.org, @@, #1 ##",
         "## Überschrift",
         "Ġorġ hu t-tifel ta' Ġwanni, u l-mara tiegħu.",
         'Er sagte "nein" und "ja".',
