@@ -6,6 +6,7 @@ heavy is imported before a command runs, so that --help is instant.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import contextlib
 import importlib
@@ -479,6 +480,8 @@ def _run_app() -> int | None:
 def _as_option(argument: re.Match[str]) -> str:
     """What is typed for an argument: --overwrite for `overwrite=True`, --set KEY=VALUE for `overrides`."""
     name, value = argument.groups()
+    if value and value[0] in "'\"":
+        value = shlex.quote(str(ast.literal_eval(value)))
     if name == "overrides":
         settings = _SETTING.findall(value.replace(": True", ": true"))
         return " ".join(f"--set {shlex.quote(f'{key}={setting}')}" for key, setting in settings)

@@ -23,6 +23,7 @@ def report(
     src: options.File | None = None,
     ref: options.Files = (),
     title: options.Text | None = None,
+    overwrite: options.OverwriteFiles = False,
     device: options.Device = "auto",
     allowed_classes: options.AllowedClasses = (),
 ) -> Path:
@@ -41,6 +42,7 @@ def report(
         ref: References for `src`.
         output: File to write.
         title: Title; None is the name of the model.
+        overwrite: Replace a file that is not empty.
         device: auto, cpu, cuda, cuda:N or mps.
         allowed_classes: Dotted paths of classes that the models' configs may use; their code runs.
 
@@ -53,7 +55,7 @@ def report(
     from nmt.inspection.explorer_data import name_of
     from nmt.inspection.model_report import make_report
 
-    check_page(output, (src, *as_paths(ref)))
+    check_page(output, (src, *as_paths(ref)), overwrite=overwrite)
     text = InputText.read(split=split, data=data, src=src, ref=ref, scored=True)
     opened = open_all(model, against, device, allowed_classes)
     first = opened[0]
@@ -61,5 +63,6 @@ def report(
     if len(opened) > 1:
         check_comparable(examples)
     heading = title or f"Report on {name_of(first[0].path)}"
-    make_report(opened, examples, what=text.name, title=heading, data=as_path(data)).write(output)
+    page = make_report(opened, examples, what=text.name, title=heading, data=as_path(data))
+    page.write(output, overwrite=True)
     return Path(output)

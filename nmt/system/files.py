@@ -78,7 +78,12 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary name next to a file; what is written there replaces the file when the block succeeds.
 
     The name is always the same, so that a killed process leaves at most one file. If the block fails, it is deleted.
+    Devices and pipes are written directly.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with naming(path):
+            yield path
+        return
     temporary = hidden_path(path, "partial-0")
     try:
         with naming(path, temporary):
@@ -90,13 +95,9 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
-    """Open a file for UTF-8 text with line feeds; see `atomic_file`. Devices and pipes are written directly."""
+    """Open a file for UTF-8 text with line feeds; see `atomic_file`."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if path.exists() and not path.is_file():
-        with naming(path), path.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
-            yield file
-        return
     with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
         yield file
 

@@ -86,7 +86,7 @@ def test_files_of_empty_lines_are_refused(tmp_path: Path, cli: Cli, name: str, c
 
 def evaluated(cli: Cli, *arguments: object) -> tuple[dict[str, Any], Outcome]:
     """Scores that the command writes, and what it says."""
-    outcome = cli("evaluate", "--json", "scores.json", *arguments)
+    outcome = cli("evaluate", "--json", "scores.json", "--overwrite", *arguments)
     assert outcome.code == 0, outcome.err
     scores: dict[str, Any] = json.loads(Path("scores.json").read_text(encoding="utf-8"))
     return scores, outcome
