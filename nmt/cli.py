@@ -442,7 +442,9 @@ def _check_config(config: Annotated[str, CONFIG], overrides: Annotated[Overrides
     Args:
         config: YAML file, or the name of a shipped config.
     """
-    nmt.load_config(config, overrides)
+    settings = nmt.load_config(config, overrides)
+    if config != "base":  # which has none, as others extend it
+        _ = settings.data.languages
     _show(f"{config}: no problems\n")
 
 

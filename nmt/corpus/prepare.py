@@ -108,6 +108,7 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
 
     if not config.data.source:
         raise ConfigError("data.source: is empty; list files in the config or give them with --source")
+    log.info(_describe_direction(config.data))
     others = {f"data.extra.{name}.source": other.source for name, other in config.data.extra.items()}
     corpora = {"data.source": config.data.source, "data.test": config.data.test, **others}
     for files in filter(None, corpora.values()):
@@ -127,6 +128,17 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
     for line in warn_of_unknown(report):
         log.warning(line)
     return report
+
+
+def _describe_direction(data: DataSection) -> str:
+    """The direction in codes and in words, and whether it is that of a config which sets no languages."""
+    from nmt.text.languages import language_name
+
+    src, tgt = data.languages
+    text = f"{src} to {tgt}: {language_name(src)} to {language_name(tgt)}"
+    if data.model_fields_set.isdisjoint(("src_language", "tgt_language")):
+        text += ", as the config sets no languages; set data.src_language and data.tgt_language"
+    return text
 
 
 def _write_directory(config: Config, output: Path) -> DataReport:

@@ -26,6 +26,22 @@ FREQUENT = {code: words for code, *words in map(str.split, _FREQUENT.split(","))
 """Frequent words of languages, in lower case."""
 
 
+_THREE_LETTERS = """
+ara ar, bul bg, cat ca, ces cs, cmn zh, cym cy, cze cs, dan da, deu de, dut nl, ell el, eng en, epo eo, est et, eus eu,
+fas fa, fin fi, fra fr, fre fr, ger de, gle ga, gre el, heb he, hin hi, hrv hr, hun hu, ind id, isl is, ita it, jpn ja,
+kat ka, kor ko, lat la, lav lv, lit lt, mkd mk, nld nl, nno nn, nob nb, nor no, pes fa, pol pl, por pt, ron ro, rum ro,
+rus ru, slk sk, slv sl, spa es, sqi sq, srp sr, swa sw, swe sv, tam ta, tel te, tha th, tur tr, ukr uk, urd ur, vie vi,
+zho zh
+"""
+_TWO_LETTERS = dict(entry.split() for entry in _THREE_LETTERS.replace("\n", " ").split(","))
+
+
+def base_language(code: str) -> str:
+    """The language of a code without script and region, in two letters where it has such: `deu` and `de-AT` are de."""
+    language = code.replace("_", "-").partition("-")[0].lower()
+    return _TWO_LETTERS.get(language, language)
+
+
 def language_name(code: str) -> str:
     """The English name of a language, or its code if it is not listed; `pt-BR` is Portuguese (BR)."""
     language, _, variant = code.replace("_", "-").partition("-")
