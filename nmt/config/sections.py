@@ -1137,7 +1137,7 @@ class Config(Section):
 
     def __repr__(self) -> str:
         codes, model = [self.data.src_language or "?", self.data.tgt_language or "?"], self.model
-        languages = " to ".join(codes[::-1] if self.data.reverse else codes)
+        languages = "-".join(codes[::-1] if self.data.reverse else codes)
         return f"<Config {self.name}: {languages}, {model.family}, {model.mechanism.score} attention>"
 
     @property
