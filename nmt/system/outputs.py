@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.system.errors import DataError
-from nmt.system.files import AnyPath, as_path, file_above, real_path
+from nmt.system.files import AnyPath, as_path, file_above, is_stream, real_path
 
 
 class Kind(NamedTuple):
@@ -131,7 +131,7 @@ def check_files(
             kind, folder = enclosing
             if kind is not RUN or _is_ours(real_path(path).relative_to(folder).parts[0]):
                 raise DataError(f"{option} {path}: is inside the {kind.name} {folder}; choose another file")
-        if not overwrite and path.exists() and path.stat().st_size:
+        if not overwrite and path.exists() and path.stat().st_size and not is_stream(path):
             ways = "choose another file, or replace it with `overwrite=True`"
             more = advice.get(option, "").replace("{}", repr(str(path)))
             raise DataError(f"{option} {path}: exists and is not empty; {'; '.join(filter(None, [ways, more]))}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
-from nmt.system.files import AnyPath, as_path, sha256
+from nmt.system.files import AnyPath, as_path, is_stream, sha256
 from nmt.system.limits import MAX_BEAM_SIZE
 from nmt.system.options import Option
 from nmt.system.process import open_output
@@ -92,7 +92,7 @@ def translate(
         NmtError: Options conflict, or the model, the input or the output cannot be used.
     """
     source, target, picture, entries = map(as_path, (input, output, attention, dictionary))
-    whole = source is not None and target is not None and source.is_file() and (target.is_file() or not target.exists())
+    whole = source is not None and target is not None and source.is_file() and not is_stream(target)
     conflicts = {
         "give a sentence or --input, not both": sentence is not None and source is not None,
         "--attention draws one sentence: give it as the argument": picture is not None and sentence is None,

@@ -303,6 +303,18 @@ def test_an_unfinished_translation_is_resumed_over_the_file_that_it_replaces(
     assert Path("out").read_text() == "B A\nD C\n"
 
 
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="standard output has no name here")
+@pytest.mark.parametrize("source", [["a b"], ["--input", "in"]])
+def test_standard_output_is_no_file_to_replace(here: Project, source: list[str]) -> None:
+    """Whatever the shell has made of it; what it holds already stays."""
+    Path("in").write_text("a b\n")
+    Path("log").write_text("earlier\n")
+    with Path("log").open("a") as log:
+        done = processes.run("translate", *source, "--output", "/dev/stdout", stdout=log)
+    assert done.returncode == 0, done.stderr
+    assert Path("log").read_text() == "earlier\nB A\n"
+
+
 def test_a_picture_may_be_piped(here: Project, cli: Cli) -> None:
     os.mkfifo("own.png")
     with subprocess.Popen(["head", "-c", "8", "own.png"], stdout=subprocess.PIPE) as reader:
