@@ -6,6 +6,7 @@ heavy is imported before a command runs, so that --help is instant.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import contextlib
 import importlib
@@ -100,7 +101,7 @@ def command(
         functions: The functions. Their parameters with an `Option` are offered, and so are those of the handler.
         imports: A module with what they need. While it is imported, Ctrl-C ends the process at once; later it raises
             KeyboardInterrupt.
-        names_model: Whether to say at a terminal which model nobody chose; else the result says it.
+        names_model: Whether to say which of several models was taken, and at a terminal any; else the result says it.
         group: What the command belongs to.
     """
 
@@ -119,7 +120,7 @@ def command(
                     hint = _correct_setting(values["overrides"])
                     raise ConfigError(f"give one config, a file or a name; found {found}{hint}")
                 values["config"] = next(iter(given), None)
-            if names_model and not values["model"] and sys.stderr.isatty():
+            if names_model and not values["model"]:
                 _name_model()
             *calls, own = ({key: values[key] for key in keys if values.get(key) not in (None, [])} for keys in accepted)
             handler(*(partial(function, **call) for function, call in zip(functions, calls, strict=True)), **own)
@@ -139,7 +140,8 @@ def _name_model() -> None:
 
     with contextlib.suppress(CheckpointError):
         run, number = newest_run()
-        log.info(f"model: {run}, newest of {number}")
+        if number > 1 or sys.stderr.isatty():
+            log.info(f"model: {run}, newest of {number}")
 
 
 def _merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
@@ -441,7 +443,9 @@ def _check_config(config: Annotated[str, CONFIG], overrides: Annotated[Overrides
     Args:
         config: YAML file, or the name of a shipped config.
     """
-    nmt.load_config(config, overrides)
+    settings = nmt.load_config(config, overrides)
+    if config != "base":  # which has none, as others extend it
+        _ = settings.data.languages
     _show(f"{config}: no problems\n")
 
 
@@ -479,8 +483,10 @@ def _run_app() -> int | None:
 def _as_option(argument: re.Match[str]) -> str:
     """What is typed for an argument: --overwrite for `overwrite=True`, --set KEY=VALUE for `overrides`."""
     name, value = argument.groups()
+    if value and value[0] in "'\"":
+        value = shlex.quote(str(ast.literal_eval(value)))
     if name == "overrides":
-        settings = _SETTING.findall(value.replace(": True", ": true"))
+        settings = _SETTING.findall(value.replace(": True", ": true").replace(": None", ": null"))
         return " ".join(f"--set {shlex.quote(f'{key}={setting}')}" for key, setting in settings)
     return f"--{name}{f' {value}' if value not in (None, 'True') else ''}"
 

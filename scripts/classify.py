@@ -28,6 +28,7 @@ from nmt.models.build import initialize
 from nmt.models.transformer.encoder import SelfAttentionEncoder
 from nmt.system.errors import DataError, NmtError
 from nmt.system.files import write_text
+from nmt.system.outputs import check_files
 from nmt.text.tokenizers import WordTokenizer
 from nmt.text.vocabulary import PAD_ID, Vocabulary
 from nmt.training import loop
@@ -36,6 +37,7 @@ LONGEST = 400
 """Words of a text that are read."""
 SHOWN = 20
 """Texts on the page."""
+DEFAULT = Path("classified.html")
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>body{{font:16px/1.6 sans-serif;max-width:50em;margin:2em auto;padding:0 1em}}h2{{font-size:1em}}</style>
@@ -148,11 +150,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("train", type=Path, help="training texts")
     parser.add_argument("test", type=Path, help="texts to classify")
-    parser.add_argument("--output", type=Path, default=Path("classified.html"), help="page to write")
+    parser.add_argument("--output", type=Path, help=f"page to write [default: {DEFAULT}, which is replaced]")
+    parser.add_argument("--overwrite", action="store_true", help="replace a page that is not empty")
     parser.add_argument("--epochs", type=int, default=5, help="passes over the training texts")
     parser.add_argument("--seed", type=int, default=1, help="seed of training")
     arguments = parser.parse_args()
     try:
+        overwrite = arguments.overwrite or arguments.output is None
+        arguments.output = arguments.output or DEFAULT
+        check_files({"--output": arguments.output}, (arguments.train, arguments.test), overwrite=overwrite)
         print(run(arguments))
         print(f"page: {arguments.output}", file=sys.stderr)
     except (NmtError, OSError) as error:

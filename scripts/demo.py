@@ -49,12 +49,12 @@ def main() -> None:
     heatmap, test = run.with_name(f"{run.name}-attention.png"), run.with_name(f"{run.name}-test.json")
     nmt("preprocess", "--config", "sample", "--output", data, "--overwrite")
     nmt("train", "--config", "sample", "--data", data, "--output", run, "--overwrite")
-    scores = nmt("evaluate", "--model", run, "--json", test, "--no-short-inputs")
+    scores = nmt("evaluate", "--model", run, "--json", test, "--no-short-inputs", "--overwrite")
     unseen = [line.split("\t") for line in (ROOT / "data/sample/unseen.txt").read_text("utf-8").splitlines()]
     for source, reference in unseen:
         nmt("translate", source, "--model", run)
         print(f"    reference: {reference}")
-    nmt("translate", unseen[0][0], "--model", run, "--attention", heatmap)
+    nmt("translate", unseen[0][0], "--model", run, "--attention", heatmap, "--overwrite")
     print(f"\ndone in {time.perf_counter() - begin:.0f} s")
     parts = {"data directory": data, "run directory": run, "model": run / "best"}
     parts |= {"learning curve": run / "learning_curve.png", "attention heatmap": heatmap, "test scores": test}

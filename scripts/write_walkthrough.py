@@ -16,6 +16,7 @@ from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import SelfAttentionEncoder
 from nmt.system.errors import NmtError
 from nmt.system.files import write_text
+from nmt.system.outputs import check_files
 from nmt.translation.loading import open_translator
 from nmt.translation.translator import Translator
 
@@ -31,8 +32,10 @@ def main() -> None:
     parser.add_argument("--sentence", default=SENTENCE, help="what is translated")
     parser.add_argument("--step", type=int, default=4, help="which word of the translation, from 1")
     parser.add_argument("--output", type=Path, help="file to write; without it the chapter in nmt/models")
+    parser.add_argument("--overwrite", action="store_true", help="replace an output that is not empty")
     arguments = parser.parse_args()
     try:
+        check_files({"--output": arguments.output}, (), overwrite=arguments.overwrite)
         _, translator = open_translator([arguments.model], "cpu", {}, ())
         file, text = write_chapter(translator, arguments.sentence, arguments.step)
         write_text(arguments.output or FOLDER / file, text)

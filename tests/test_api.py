@@ -50,7 +50,7 @@ def test_the_script_of_the_readme_runs(here: Project) -> None:
     assert len(texts) == 2
     assert len(ast.literal_eval(texts[0])) == 2
     metric, best, bleu = texts[-1].split()
-    metadata = json.loads((here.root / "runs/short/run.json").read_text("utf-8"))
+    metadata = json.loads((here.root / "runs/trials/short/run.json").read_text("utf-8"))
     assert (metric, metadata["epochs"]) == ("bleu", 2)
     assert float(best) == metadata["best"]
     assert 0 <= float(bleu) <= 100
@@ -69,7 +69,9 @@ def test_what_functions_return_is_one_line_in_python(here: Project) -> None:
     assert repr(run) == f"<Run runs/reversal: {outcome['updates']:,} updates, {best}>"
     translator = run.translator(device="cpu")
     parameters = sum(weights.numel() for weights in translator.model.parameters())
-    assert repr(translator) == f"<Translator of {parameters:,} parameters, beam 3, on cpu>"
+    assert repr(translator) == (
+        f"<Translator {here.run}/best: en to de, additive attention, {parameters:,} parameters, beam 3, on cpu>"
+    )
     Path("src").write_text("a b\nc\n", "utf-8")
     Path("ref").write_text("B A\nC\n", "utf-8")
     scores = r"BLEU \d+\.\d\d ± \d+\.\d\d, chrF 100\.00 ± 0\.00"

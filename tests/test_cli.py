@@ -387,19 +387,20 @@ OPTIONS = {
     "check": "config_argument --config -c --data -d --set --for",
     "translate": "sentence --model -m --input -i --output -o --beam-size --batch-size --n-best --num-hypotheses "
     "--precision --set --format --with-attention --attention --dictionary --split-sentences --no-split-sentences "
-    "--prefix --resume --device --allow-class",
+    "--prefix --overwrite --resume --device --allow-class",
     "evaluate": "--model -m --split --data -d --src --ref --repair-references --json --hypotheses --references "
     "--against --test --breakdown --attention --beam-size --batch-size --set --device --short-inputs "
-    "--no-short-inputs --allow-class",
+    "--no-short-inputs --overwrite --allow-class",
     "attention": "sentence --model -m --target --split --data -d --src --ref --forced --gold --links-of "
-    "--all-heads --json --picture --output -o --against --sample --training --device --allow-class",
+    "--all-heads --json --picture --output -o --against --sample --training --overwrite --device --allow-class",
     "explain": "sentence --model -m --against --step --target --device --allow-class",
-    "report": "--output -o --model -m --against --split --data -d --src --ref --title --device --allow-class",
+    "report": "--output -o --model -m --against --split --data -d --src --ref --title --overwrite --device "
+    "--allow-class",
     "compare": "comparison --config -c --vary --set --seeds --budget-minutes --source -s --data -d --split --jobs -j "
     "--launcher --output -o --cell",
     "backtranslate": "config_argument --config -c --text -t --teacher --sample --round-trip --weight --tag --split "
     "--source -s --set --output -o",
-    "score": "--src --tgt --model -m --output -o --format --batch-size --precision --device --allow-class",
+    "score": "--src --tgt --model -m --output -o --format --batch-size --precision --overwrite --device --allow-class",
     "serve": "--model -m --host --port --api-key --api-keys --max-characters --max-sentences --max-queue "
     "--requests-per-minute --allow-host --allow-origin --trust-proxy --log --beam-size --batch-size --device "
     "--allow-class",

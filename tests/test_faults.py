@@ -44,11 +44,11 @@ def file_size_limit(size: int) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("limit", "command", "named"),
     [
-        (100, ["evaluate", "--hypotheses", "test.txt"], "test.txt"),
-        (100, ["evaluate", "--json", "scores.json", "--hypotheses", "/dev/null"], "scores.json"),
-        (700, ["evaluate", "--json", "scores.json", "--hypotheses", "test.txt"], "scores.json"),
-        (100, ["translate", "--input", "in.txt", "--output", "out.txt"], "out.txt"),
-        (1000, ["translate", "a b", "--attention", "map.png"], "map.png"),
+        (100, ["evaluate", "--hypotheses", "test.txt", "--overwrite"], "test.txt"),
+        (100, ["evaluate", "--json", "scores.json", "--hypotheses", "/dev/null", "--overwrite"], "scores.json"),
+        (700, ["evaluate", "--json", "scores.json", "--hypotheses", "test.txt", "--overwrite"], "scores.json"),
+        (100, ["translate", "--input", "in.txt", "--output", "out.txt", "--overwrite"], "out.txt"),
+        (1000, ["translate", "a b", "--attention", "map.png", "--overwrite"], "map.png"),
         (0, ["train", "--overwrite"], "runs/reversal/run.json"),
         (1000, ["train", "--overwrite"], "runs/reversal/config.yaml"),
         (50_000, ["train", "--overwrite", *SHORT], "runs/reversal/best"),

@@ -183,12 +183,13 @@ def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
     """
     from nmt.corpus.dataset import MARKER as DATA_MARKER
     from nmt.corpus.dataset import combine_checksums, open_data
-    from nmt.corpus.prepare import fit_to_data, write_data
+    from nmt.corpus.prepare import check_parent_of_data, fit_to_data, write_data
     from nmt.training.setup import with_text_of
 
     if not (directory / DATA_MARKER).is_file():
         write_data(trial.config, directory)
     data = open_data(directory)
+    check_parent_of_data(trial.config, directory)
     with_text_of(fit_to_data(trial.config, directory), data)
     if not (directory / f"{split}.jsonl").is_file():
         raise DataError(f"{directory}: has no {split} split; choose another --split, or set data.split.{split}_size")

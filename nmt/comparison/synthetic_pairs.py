@@ -60,8 +60,7 @@ class Steps:
 
     def files(self, name: str) -> list[str]:
         """Two parallel files, in the order of the config's languages."""
-        data = self.config.data
-        return [str(self.folder / f"{name}.{code}") for code in (data.src_language, data.tgt_language)]
+        return [str(self.folder / f"{name}.{code}") for code in self.config.data.file_languages]
 
     @property
     def data(self) -> Path:

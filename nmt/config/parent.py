@@ -6,6 +6,7 @@ from nmt.config.sections import DROPOUT, Config, differing_keys
 from nmt.system.errors import ConfigError
 
 CONFIG = "config.yaml"
+WEIGHTS = "model.safetensors"
 MODEL_KEYS = ("model.",)
 """Beginnings of the keys that decide which weights there are."""
 _REPAIRS = ("unicode", "control_characters", "html_entities", "quotes", "dashes")
@@ -32,6 +33,16 @@ def find_parent(run: str) -> Path:
         what = "is not a run, model or data directory" if path.exists() else "does not exist"
         raise ConfigError(f"parent: {path}: {what}")
     return folder
+
+
+def find_weights(run: str) -> Path | None:
+    """The weights of a parent; None if it has none, as a data directory has not, or is gone."""
+    try:
+        folder = find_parent(run)
+    except ConfigError:
+        return None
+    paths = (folder / "best" / WEIGHTS, folder / WEIGHTS)
+    return next(filter(Path.is_file, paths), None)
 
 
 def check_parent(config: Config, parent: Config, of: tuple[str, ...]) -> None:

@@ -328,7 +328,10 @@ def _load(config: str | Path | Config, overrides: Overrides) -> Tree:
             value = Tree({key: value})
         above = _merge(above, _in_full(value))
     if isinstance(config, Config):
-        return _with_parent(_merge(Tree.of(config.model_dump(mode="json")), above, Config))
+        values = config.model_dump(mode="json")
+        if "run" not in config.parent.model_fields_set:
+            values["parent"].pop("run")  # null is a decision for new weights
+        return _with_parent(_merge(Tree.of(values), above, Config))
     path = Path(config)
     try:
         tree = _merge(_read_config_tree(find_config(str(config))), above, Config)

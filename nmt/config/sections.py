@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from nmt.system.errors import name_differences
+from nmt.system.errors import ConfigError, name_differences
 from nmt.system.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH, MAX_UNITS
 
 
@@ -300,10 +300,10 @@ class DataSection(Section):
     """A public test set, as source, in place of split.test_size; pairs that share a sentence with it are left out."""
     columns: tuple[Columns, Columns] = key((1, 2), unit="column")
     """Columns of source and target, from 1."""
-    src_language: Language = "en"
-    """Language code of the source in the files."""
-    tgt_language: Language = "de"
-    """Language code of the target in the files."""
+    src_language: Language | None = "en"
+    """Language code of the source in the files; null, as in base, has to be set."""
+    tgt_language: Language | None = "de"
+    """Language code of the target in the files; null, as in base, has to be set."""
     reverse: Flag = False
     """Translate in the opposite direction: swap source and target."""
     first_lines: Count | None = key(None, unit="lines")
@@ -329,7 +329,8 @@ class DataSection(Section):
         if self.columns[0] == self.columns[1]:
             yield "columns", f"must be two different columns, found {self.columns[0]} twice"
         for key in ("src_language", "tgt_language"):
-            if (code := getattr(self, key)).isalpha() and len(code) > 3:
+            code = getattr(self, key)
+            if code is not None and code.isalpha() and len(code) > 3:
                 yield key, f"must be a code, such as en for English, found {code!r}"
         if self.source and len(self.source) not in (1, 2, 3, 4, 6):
             yield "source", f"must be 1, 2, 3, 4 or 6 files, found {len(self.source)}"
@@ -341,9 +342,29 @@ class DataSection(Section):
                 yield path, f"must be 1, 2 or 3 files, found {len(files)}"
 
     @property
+    def file_languages(self) -> tuple[str, str]:
+        """Codes of the languages of the files, which `reverse` does not swap.
+
+        Raises:
+            ConfigError: One is not set.
+        """
+        if self.src_language is None or self.tgt_language is None:
+            codes = {"src_language": self.src_language, "tgt_language": self.tgt_language}
+            missing = [f"data.{name}" for name, code in codes.items() if code is None]
+            advice = ", ".join(f"'{name}': 'CODE'" for name in missing)
+            verb = "is" if len(missing) == 1 else "are"
+            what = f"{' and '.join(missing)}: {verb} not set"
+            raise ConfigError(f"{what}; add `overrides={{{advice}}}`, with codes of languages such as fr")
+        return self.src_language, self.tgt_language
+
+    @property
     def languages(self) -> tuple[str, str]:
-        """Codes of the source and the target language."""
-        languages = self.src_language, self.tgt_language
+        """Codes of the source and the target language.
+
+        Raises:
+            ConfigError: One is not set.
+        """
+        languages = self.file_languages
         return languages[::-1] if self.reverse else languages
 
 
@@ -1117,7 +1138,8 @@ class Config(Section):
     decode: DecodeSection = DecodeSection()
 
     def __repr__(self) -> str:
-        languages, model = "-".join(self.data.languages), self.model
+        codes, model = [self.data.src_language or "?", self.data.tgt_language or "?"], self.model
+        languages = "-".join(codes[::-1] if self.data.reverse else codes)
         return f"<Config {self.name}: {languages}, {model.family}, {model.mechanism.score} attention>"
 
     @property

@@ -210,8 +210,8 @@ def read_marker(path: Path) -> Marker:
 
 
 def write_marker(path: Path, marker: Marker) -> None:
-    """Write the marker of a data directory; without copies it does not name them."""
-    write_json(path / MARKER, {name: value for name, value in asdict(marker).items() if value != 0})
+    """Write the marker of a data directory; without copies or a parent it does not name them."""
+    write_json(path / MARKER, {name: value for name, value in asdict(marker).items() if value not in (0, None)})
 
 
 def check_is_data(path: Path, advice: str) -> None:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, NmtError, as_nmt_errors, when_out_of_memory
-from nmt.system.files import AnyPath, as_names, shipped, write_text
+from nmt.system.files import AnyPath, as_names, sha256, shipped, write_text
 
 if TYPE_CHECKING:
     from nmt.config import Config, DataSection, Overrides
     from nmt.corpus.cleaning import CleaningReport
-    from nmt.corpus.data_schema import DataReport
+    from nmt.corpus.data_schema import DataReport, ParentRecord
     from nmt.corpus.lines import Rows
     from nmt.corpus.sources import Source
     from nmt.corpus.splitting import Example
@@ -112,11 +112,13 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
 
     if not config.data.source:
         raise ConfigError("data.source: is empty; list files in the config or give them with --source")
+    direction = _describe_direction(config.data)
     others = {f"data.extra.{name}.source": other.source for name, other in config.data.extra.items()}
     corpora = {"data.source": config.data.source, "data.test": config.data.test, **others}
     for files in filter(None, corpora.values()):
         if not any("://" in source for source in files):
             _open(files, config.data)  # what is missing is said before the output folder is looked at
+    log.info(direction)
     fewer = " or lower data.workers" if config.data.workers != 1 else ""
     with locked(output), when_out_of_memory(f"set data.first_lines to read less{fewer}"):
         check_not_in_use(output)
@@ -137,6 +139,17 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
     for line in find_warnings(report):
         log.warning(line)
     return report
+
+
+def _describe_direction(data: DataSection) -> str:
+    """The direction in codes and in words, and whether it is that of a config which sets no languages."""
+    from nmt.text.languages import language_name
+
+    src, tgt = data.languages
+    text = f"{src} to {tgt}: {language_name(src)} to {language_name(tgt)}"
+    if data.model_fields_set.isdisjoint(("src_language", "tgt_language")):
+        text += ", as the config sets no languages; set data.src_language and data.tgt_language"
+    return text
 
 
 def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> DataReport:
@@ -203,11 +216,51 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
             **{**vars(encoded), "warnings": [*warnings, *encoded.warnings]},
         )
         write_text(directory / dataset.CONFIG, dump_config(config))
+        checksums = dataset.compute_checksums(directory)
         data_report.write_report(directory, report)
-        dataset.write_marker(
-            directory, Marker(dataset.FORMAT_VERSION, report.pairs, dataset.compute_checksums(directory), report.copies)
-        )
+        marker = Marker(dataset.FORMAT_VERSION, report.pairs, checksums, report.copies, _record_parent(config))
+        dataset.write_marker(directory, marker)
     return report
+
+
+def _record_parent(config: Config) -> ParentRecord | None:
+    from nmt.config.parent import find_weights
+    from nmt.corpus.data_schema import ParentRecord
+
+    run = config.parent.run
+    weights = None if run is None else find_weights(run)
+    return None if run is None or weights is None else ParentRecord(run, sha256(weights))
+
+
+def check_parent_of_data(config: Config, directory: Path) -> None:
+    """Refuse new weights for data that was prepared for a parent, unless the config asks for them.
+
+    A parent other than that of the data is logged.
+
+    Args:
+        config: Config of a run, before defaults take the place of what it does not set.
+        directory: Its data directory.
+
+    Raises:
+        ConfigError: The data has a parent and the config says nothing of one.
+    """
+    from nmt.config import read_config
+    from nmt.config.parent import find_weights
+    from nmt.corpus.dataset import CONFIG, read_marker
+
+    there, run = read_marker(directory).parent, config.parent.run
+    if there is None:
+        return
+    if run is None:
+        if "run" in config.parent.model_fields_set:
+            return
+        pieces = read_config(directory / CONFIG).parent.pieces
+        keys = {"parent.run": there.run} | ({"parent.pieces": pieces} if pieces != "same" else {})
+        ways = f"add `overrides={keys}` to begin from its weights, or `overrides={{'parent': None}}` for new weights"
+        raise ConfigError(f"{directory}: was prepared from {there.run}, but the config names no parent; {ways}")
+    weights = find_weights(run)
+    if Path(run) != Path(there.run) and weights is not None and sha256(weights) != there.weights:
+        log.warning(f"{directory}: was prepared from {there.run}, but this run begins from the weights of {run}")
 
 
 def _find_unwritable(
@@ -292,6 +345,7 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
     output = None if directory == settings.data_directory else Path("DIR") if directory.exists() else directory
     check_is_data(directory, f"create it with: {_make_command(config, overrides, settings, output)}")
     asked = [key for key in overridden(overrides) if key.startswith(("data.", "text.")) and key != "data.directory"]
+    check_parent_of_data(settings, directory)
     settings = fit_to_data(settings, directory)
     made = read_config(directory / CONFIG) if asked else settings
     values = {key: [value_at(source, key) for source in (made, settings)] for key in asked}

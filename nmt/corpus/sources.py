@@ -13,6 +13,7 @@ from pathlib import Path
 
 from nmt.config import DataSection
 from nmt.corpus import Pair
+from nmt.corpus.endings import check_endings
 from nmt.corpus.lines import CSV, LONG_CELL, TOO_LONG, UNPACK, encode_pairs, in_blocks, read_file_lines, read_rows
 from nmt.corpus.tmx import read_units
 from nmt.system.errors import DataError, list_names, shorten
@@ -285,7 +286,8 @@ class TabSeparated(Source):
         is_csv = CSV in self.path.name.lower()
         if is_csv:
             log.info(f"{self.path}: columns {list_names([f'{n} {title}' for n, title in enumerate(line, 1)])}")
-        sides = (self.data.src_language, "source", "src"), (self.data.tgt_language, "target", "tgt")
+        src, tgt = self.data.file_languages
+        sides = (src, "source", "src"), (tgt, "target", "tgt")
         below, named = set().union(*map(_titles, following)), []
         for code, *words in sides:
             names = {name.casefold() for name in (code, base_language(code), *words, language_name(code))} - below
@@ -480,7 +482,7 @@ def open_corpus(paths: Sequence[Path], data: DataSection = DataSection()) -> dic
         `train`, which is all of an unsplit corpus, and ready-made splits, by name.
 
     Raises:
-        DataError: There is no format with so many files, or one is missing.
+        DataError: There is no format with so many files, one is missing, or its ending names another language.
     """
     swap = -1 if data.reverse else 1
     paths = [file for path in paths for file in _files(path, data)]
@@ -502,6 +504,7 @@ def open_corpus(paths: Sequence[Path], data: DataSection = DataSection()) -> dic
     if len(paths) == 3:
         src, tgt = paths[:2][::swap]
         return {"train": Export(src, tgt, paths[2], data.first_lines)}
+    check_endings(paths, data)
     pairs = (paths[first : first + 2][::swap] for first in range(0, len(paths), 2))
     first_lines = {"train": data.first_lines, "valid": None, "test": None}
     return {name: Parallel(src, tgt, first_lines[name]) for name, (src, tgt) in zip(first_lines, pairs, strict=False)}
@@ -520,7 +523,7 @@ def _describe_folder(path: Path) -> str:
 def _files(path: Path, data: DataSection) -> list[Path]:
     """The file itself; or, if only PATH.en and PATH.de exist, for its languages, plain or compressed, these two."""
     for suffix in ("", *UNPACK):
-        sides = [Path(f"{path}.{language}{suffix}") for language in (data.src_language, data.tgt_language)]
+        sides = [Path(f"{path}.{language}{suffix}") for language in data.file_languages]
         if not path.is_file() and all(map(Path.is_file, sides)):
             return sides
     return [path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +38,10 @@ def save_figure(figure: Figure, path: Path) -> None:
         DataError: matplotlib does not support the format.
     """
     kind = check_picture(path)
-    with atomic_file(path) as temporary, warnings.catch_warnings():
+    picture = io.BytesIO()  # as formats go back in what they write, and a pipe cannot
+    with warnings.catch_warnings():
         # Emoji and other characters that the font lacks are drawn as boxes; the user sees that.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(temporary, format=kind, dpi=DPI, bbox_inches="tight")
+        figure.savefig(picture, format=kind, dpi=DPI, bbox_inches="tight")
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(picture.getvalue())

@@ -40,6 +40,7 @@ def evaluate(
     overrides: Annotated[Overrides, options.SEARCH_SETTINGS] = (),
     device: options.Device = "auto",
     short_inputs: options.Flag = True,
+    overwrite: options.OverwriteFiles = False,
     allowed_classes: options.AllowedClasses = (),
 ) -> ModelEvaluation:
     """Score a model with BLEU, chrF, chrF++ and TER.
@@ -67,6 +68,7 @@ def evaluate(
         overrides: Other search settings, as for `load`.
         device: auto, cpu, cuda, cuda:N or mps.
         short_inputs: Also judge the translations of 100 short inputs, if the model translates English to German.
+        overwrite: Replace files that are not empty.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
     Raises:
@@ -83,7 +85,8 @@ def evaluate(
     if test not in PAIRED_TESTS:
         raise ConfigError(f"--test {test}: must be {' or '.join(PAIRED_TESTS)}")
     outputs = {"--json": json_path, "--hypotheses": hypotheses_path, "--references": references_path}
-    check_files(outputs, [*as_paths(against), src, *as_paths(ref)])
+    advice = {"--hypotheses": "to score the hypotheses in it, give `against={}`"}
+    check_files(outputs, [*as_paths(against), src, *as_paths(ref)], overwrite=overwrite, advice=advice)
     text = InputText.read(split=split, data=data, src=src, ref=ref, scored=True, repair=repair_references)
     search = {"beam_size": beam_size, "batch_size": batch_size}
     models, translator = open_translator(as_paths(model), device, search, allowed_classes, overrides=overrides)

@@ -99,9 +99,7 @@ def export(
 
 
 def _check_file(path: Path, overwrite: bool) -> None:
-    check_files({"`output`": path}, ())
-    if path.exists() and not overwrite:
-        raise DataError(f"{path}: exists; add `overwrite=True` or choose another `output`")
+    check_files({"`output`": path}, (), overwrite=overwrite)
 
 
 def _check_folder(path: Path, overwrite: bool) -> None:

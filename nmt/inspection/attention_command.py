@@ -35,6 +35,7 @@ def measure_attention(
     json_path: Annotated[AnyPath | None, Option("--json", "FILE")] = None,
     picture: options.Picture = None,
     sample: options.Positive | None = None,
+    overwrite: options.OverwriteFiles = False,
     device: options.Device = "auto",
     allowed_classes: options.AllowedClasses = (),
 ) -> AttentionReport:
@@ -57,6 +58,7 @@ def measure_attention(
         sample: Maximum number of sentences, evenly spaced; None is all; 50 on a page.
         json_path: Write the statistics of every step to this file.
         picture: Draw the heat map of one sentence, or how sharp attention is on many.
+        overwrite: Replace files that are not empty.
         device: auto, cpu, cuda, cuda:N or mps.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
@@ -76,7 +78,7 @@ def measure_attention(
     from nmt.inspection.attention_report import draw_attention_statistics, make_attention_report
     from nmt.system.outputs import check_files
 
-    check_files({"--json": json_path, "--picture": picture}, (src, ref, gold))
+    check_files({"--json": json_path, "--picture": picture}, (src, ref, gold), overwrite=overwrite)
     if picture is not None:
         check_picture(Path(picture))
     text = InputText.read(sentence, split, links_of, data=data, src=src, ref=ref, gold=gold, target=target)

@@ -37,6 +37,7 @@ def explore(
     sample: options.Positive | None = None,
     training: options.Flag = False,
     title: str = "Attention",
+    overwrite: options.OverwriteFiles = False,
     device: options.Device = "auto",
     allowed_classes: options.AllowedClasses = (),
 ) -> Page:
@@ -60,6 +61,7 @@ def explore(
         training: A page with the sentences of train.watch, at each validation of the run.
         output: File to write.
         title: Title of the page.
+        overwrite: Replace a file that is not empty.
         device: auto, cpu, cuda, cuda:N or mps.
         allowed_classes: Dotted paths of classes that the models' configs may use; their code runs.
 
@@ -67,7 +69,7 @@ def explore(
         NmtError: A model, the text or the links cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
-    check_page(output, (src, ref, gold))
+    check_page(output, (src, ref, gold), overwrite=overwrite)
     from nmt.corpus.splitting import Example
     from nmt.evaluation.input_text import InputText
     from nmt.inspection.explorer_data import make_explorer_page
@@ -86,7 +88,7 @@ def explore(
         opened, examples, title=title, watched=watched, gold=links, unit=links_of, all_heads=all_heads
     )
     if output is not None:
-        page.write(output)
+        page.write(output, overwrite=True)
     return page
 
 
@@ -118,11 +120,11 @@ def check_languages(models: Sequence[SavedModel]) -> None:
             raise ConfigError(f"--against {saved.path}: translates {languages}, not {wanted}")
 
 
-def check_page(output: AnyPath | None, inputs: Sequence[AnyPath | None]) -> None:
+def check_page(output: AnyPath | None, inputs: Sequence[AnyPath | None], *, overwrite: bool) -> None:
     """Check the file that a page is written to: devices and pipes are allowed."""
     from nmt.system.outputs import check_files
 
     path = as_path(output)
     if path is not None and path.suffix.lower() not in (".html", ".htm") and (path.is_file() or not path.exists()):
         raise DataError(f"--output {path}: a page is HTML; give a name that ends in .html")
-    check_files({"--output": output}, inputs)
+    check_files({"--output": output}, inputs, overwrite=overwrite)

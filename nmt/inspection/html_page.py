@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmt.system.errors import as_nmt_errors
 from nmt.system.files import AnyPath, write_text
+from nmt.system.outputs import check_files
 
 FOLDER = Path(__file__).parent
 
@@ -29,9 +31,19 @@ class Page:
     def __repr__(self) -> str:
         return f'<Page of {len(self.html):,} characters; write("page.html") stores it>'
 
-    def write(self, path: AnyPath) -> None:
-        """Write the file: `page.write("page.html")`."""
-        write_text(Path(path), self.html)
+    def write(self, path: AnyPath, *, overwrite: bool = False) -> None:
+        """Write the file: `page.write("page.html")`.
+
+        Args:
+            path: The file.
+            overwrite: Replace a file that is not empty.
+
+        Raises:
+            DataError: The file exists and is not empty, or cannot be written.
+        """
+        with as_nmt_errors():
+            check_files({"path": path}, (), overwrite=overwrite)
+            write_text(Path(path), self.html)
 
     def _repr_html_(self) -> str:
         return (

@@ -25,6 +25,7 @@ def report(
     src: options.File | None = None,
     ref: options.Files = (),
     title: options.Text | None = None,
+    overwrite: options.OverwriteFiles = False,
     device: options.Device = "auto",
     allowed_classes: options.AllowedClasses = (),
 ) -> Path:
@@ -43,6 +44,7 @@ def report(
         ref: References for `src`.
         output: File to write.
         title: Title; None is the name of the model.
+        overwrite: Replace a file that is not empty.
         device: auto, cpu, cuda, cuda:N or mps.
         allowed_classes: Dotted paths of classes that the models' configs may use; their code runs.
 
@@ -55,7 +57,7 @@ def report(
     from nmt.inspection.explorer_data import name_of
     from nmt.inspection.model_report import make_report
 
-    check_page(output, (src, *as_paths(ref)))
+    check_page(output, (src, *as_paths(ref)), overwrite=overwrite)
     text = InputText.read(split=split, data=data, src=src, ref=ref, scored=True)
     opened = open_all(model, against, device, allowed_classes)
     first = opened[0]
@@ -65,5 +67,5 @@ def report(
     heading = title or f"Report on {name_of(first[0].path)}"
     repaired = text.is_repaired([first[0]])
     page = make_report(opened, examples, what=text.name, title=heading, repaired=repaired, data=as_path(data))
-    page.write(output)
+    page.write(output, overwrite=True)
     return Path(output)

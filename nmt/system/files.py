@@ -11,7 +11,7 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from nmt.system.errors import DataError, shorten
 from nmt.system.limits import MAX_DIGITS, MAX_JSON
@@ -73,12 +73,27 @@ def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
         raise OSError(number, reason, str(path)) from None
 
 
+def is_stream(path: Path) -> bool:
+    """Whether what is written to a path goes to a device, a pipe or an open stream such as /dev/stdout.
+
+    A stream may lead to a file, which the shell has opened.
+    """
+    if str(path.absolute().parent) in ("/dev", "/dev/fd", "/proc/self/fd"):
+        return path.exists()
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary name next to a file; what is written there replaces the file when the block succeeds.
 
     The name is always the same, so that a killed process leaves at most one file. If the block fails, it is deleted.
+    Devices, pipes and open streams are written directly.
     """
+    if is_stream(path):
+        with naming(path):
+            yield path
+        return
     temporary = hidden_path(path, "partial-0")
     try:
         with naming(path, temporary):
@@ -90,14 +105,11 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def open_text(path: Path, errors: str = "strict") -> Iterator[TextIO]:
-    """Open a file for UTF-8 text with line feeds; see `atomic_file`. Devices and pipes are written directly."""
+    """Open a file for UTF-8 text with line feeds; see `atomic_file`."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if path.exists() and not path.is_file():
-        with naming(path), path.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
-            yield file
-        return
-    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n", errors=errors) as file:
+    mode: Literal["a", "w"] = "a" if is_stream(path) else "w"  # what a stream has written stays
+    with atomic_file(path) as temporary, temporary.open(mode, encoding="utf-8", newline="\n", errors=errors) as file:
         yield file
 
 

@@ -115,6 +115,7 @@ Text = Annotated[str, Option(metavar="TEXT")]
 Split = Annotated[str, Option(metavar="test|valid|train")]
 Flag = Annotated[bool, Option()]
 Overwrite = Annotated[bool, Option(help="Replace an earlier result in --output.")]
+OverwriteFiles = Annotated[bool, Option(help="Replace output files that are not empty.")]
 Positive = Annotated[int, Option(minimum=1)]
 BeamSize = Annotated[
     int | None, Option(help="Beam size; 1 is greedy. [default: the model's config]", minimum=1, maximum=MAX_BEAM_SIZE)

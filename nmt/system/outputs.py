@@ -1,4 +1,4 @@
-"""Checks of output paths: no input, and no file that nmt did not write, may be overwritten.
+"""Checks of output paths: no input, no file that is not empty, and no folder of others may be overwritten.
 
 A marker and a companion make a folder a directory of nmt. When such a directory is replaced, every file in it must have
 a name that nmt uses.
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.system.errors import DataError
-from nmt.system.files import AnyPath, as_path, file_above, real_path
+from nmt.system.files import AnyPath, as_path, file_above, is_stream, real_path
 
 
 class Kind(NamedTuple):
@@ -92,14 +92,23 @@ def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
         raise DataError(f"{directory}: contains an earlier result; add `overwrite=True` or choose another `output`")
 
 
-def check_files(outputs: Mapping[str, AnyPath | None], inputs: Iterable[AnyPath | None]) -> None:
+def check_files(
+    outputs: Mapping[str, AnyPath | None],
+    inputs: Iterable[AnyPath | None],
+    *,
+    overwrite: bool,
+    advice: Mapping[str, str] = {},
+) -> None:
     """Reject output files without a folder, or that would overwrite an input, each other, or part of nmt's directories.
 
-    A run directory may contain other files, such as scores; data and model directories may not.
+    An earlier file is overwritten only if that is asked for. A run directory may contain other files, such as scores;
+    data and model directories may not.
 
     Args:
         outputs: Files to write, by option; devices and pipes are allowed.
         inputs: Files that the command reads.
+        overwrite: Whether files that are not empty may be replaced.
+        advice: By option, a third way out for who names a file that is not empty; {} stands for its path, quoted.
 
     Raises:
         DataError: An output is rejected.
@@ -122,6 +131,10 @@ def check_files(outputs: Mapping[str, AnyPath | None], inputs: Iterable[AnyPath 
             kind, folder = enclosing
             if kind is not RUN or _is_ours(real_path(path).relative_to(folder).parts[0]):
                 raise DataError(f"{option} {path}: is inside the {kind.name} {folder}; choose another file")
+        if not overwrite and path.exists() and path.stat().st_size and not is_stream(path):
+            ways = "choose another file, or replace it with `overwrite=True`"
+            more = advice.get(option, "").replace("{}", repr(str(path)))
+            raise DataError(f"{option} {path}: exists and is not empty; {'; '.join(filter(None, [ways, more]))}")
 
 
 def _enclosing(path: Path) -> tuple[Kind, Path] | None:

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import NoReturn, TextIO
 
 from nmt.system.errors import ConfigError, NmtError, RunInterrupted, as_nmt_errors
-from nmt.system.files import naming, open_text
+from nmt.system.files import is_stream, naming, open_text
 from nmt.system.signals import INTERRUPTED, handled_signals, raise_when_safe
 from nmt.system.terminal import showing_messages, write_message
 
@@ -102,8 +102,7 @@ def open_output(path: Path | None) -> Iterator[TextIO]:
     if path is not None:
         from nmt.system.replacement import locked
 
-        plain = path.is_file() or not path.exists()
-        with locked(path) if plain else contextlib.nullcontext(), open_text(path, errors="replace") as file:
+        with contextlib.nullcontext() if is_stream(path) else locked(path), open_text(path, errors="replace") as file:
             yield file
         return
     if sys.stdout is None:

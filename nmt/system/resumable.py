@@ -91,6 +91,11 @@ def open_resumable(path: Path, made_from: Origin, *, resume: bool) -> Iterator[R
             raise
 
 
+def is_unfinished(path: Path) -> bool:
+    """Whether there is an unfinished file to resume: what it replaces was decided when it was begun."""
+    return hidden_path(path, "partial.json").is_file()
+
+
 def _read_progress(path: Path, data: Path, progress: Path, made_from: Origin | None) -> tuple[int, int, int]:
     """Steps, lines and bytes of an unfinished file to resume; zeros if there is none, or it is to be deleted.
 

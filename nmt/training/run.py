@@ -104,6 +104,10 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     from nmt.training.resume import command_to_resume, resume_run
     from nmt.training.text_files import check_text
 
+    if workers.is_first and not resuming:
+        parent = config.parent.run
+        log.info(f"{output}: begins from {'new weights' if parent is None else f'the weights of {parent}'}")
+
     # What is learnt from, and all that the config leaves open.
     check_board(config.train.tensorboard)
     data = open_data(data_directory)

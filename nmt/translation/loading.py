@@ -135,7 +135,19 @@ def open_translator(
             raise ConfigError(f"--dictionary {dictionary}: needs decode.replace_unknown, which is off in this model")
         entries = read_dictionary(dictionary, processor)
     more = [other.model for other in others]
-    translator = Translator(saved.model, processor, settings, more, splitter=splitter, dictionary=entries, frozen=True)
+    described = (
+        f"{', '.join(str(one.path) for one in models)}: {src} to {tgt}, {saved.config.model.mechanism.score} attention"
+    )
+    translator = Translator(
+        saved.model,
+        processor,
+        settings,
+        more,
+        splitter=splitter,
+        dictionary=entries,
+        frozen=True,
+        description=described,
+    )
     return models, translator
 
 

@@ -32,6 +32,7 @@ def score(
     format: Annotated[str, Option(metavar="text|jsonl")] = "text",
     batch_size: options.BatchSize = None,
     precision: options.Precision = None,
+    overwrite: options.OverwriteFiles = False,
     device: options.Device = "auto",
     allowed_classes: options.AllowedClasses = (),
 ) -> None:
@@ -43,10 +44,11 @@ def score(
         src: Source sentences, one per line.
         tgt: A translation of each, one per line.
         model: Run or model directories.
-        output: File to write, or replace, instead of standard output.
+        output: File to write instead of standard output.
         format: text: the natural logarithm of the probability. jsonl: a JSON object per line, with those of tokens.
         batch_size: Sentences read at once.
         precision: float32 or bfloat16.
+        overwrite: Replace an output that is not empty.
         device: Where to compute.
         allowed_classes: Classes that the model's config may use.
 
@@ -60,7 +62,7 @@ def score(
     if format not in ("text", "jsonl"):
         raise ConfigError(f"--format {format}: must be text or jsonl")
     paths = Path(src), Path(tgt)
-    check_files({"--output": as_path(output)}, paths)
+    check_files({"--output": as_path(output)}, paths, overwrite=overwrite)
     translator = load(model, device=device, batch_size=batch_size, precision=precision, allowed_classes=allowed_classes)
     shape = None if format == "text" else FORMATS[format](translator.processor)
     number, log_prob, tokens = 0, 0.0, 0

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
-from nmt.system.files import AnyPath, as_path, sha256
+from nmt.system.files import AnyPath, as_path, is_stream, sha256
 from nmt.system.limits import MAX_BEAM_SIZE
 from nmt.system.options import Option
 from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
-from nmt.system.resumable import Origin, open_resumable
+from nmt.system.resumable import Origin, is_unfinished, open_resumable
 from nmt.system.surroundings import plain_torch
 from nmt.system.version import __version__
 from nmt.translation.input import open_input, stream_lines
@@ -58,6 +58,7 @@ def translate(
     dictionary: Annotated[AnyPath | None, Option(metavar="FILE.tsv")] = None,
     split_sentences: options.Flag = True,
     prefix: options.Text | None = None,
+    overwrite: options.OverwriteFiles = False,
     resume: options.Flag = False,
     device: options.Device = "auto",
     allowed_classes: options.AllowedClasses = (),
@@ -70,7 +71,7 @@ def translate(
         sentence: Sentence to translate. None is standard input; a session at a terminal.
         model: Run or model directories.
         input: File to translate, one sentence per line.
-        output: File to write, or replace, instead of standard output.
+        output: File to write instead of standard output.
         beam_size: Hypotheses that remain at each step.
         batch_size: Sentences translated at once.
         n_best: Translations per sentence, as `format` nbest unless given.
@@ -83,6 +84,7 @@ def translate(
         dictionary: Translations of words that the model does not know: source word, tab, translation on each line.
         split_sentences: Translate the sentences of a line one by one, and long ones in parts.
         prefix: Words that the translation begins with, for one sentence, which is not split.
+        overwrite: Replace outputs that are not empty.
         resume: Continue an unfinished translation of `input` into `output`, or start one.
         device: Where to compute.
         allowed_classes: Classes that the model's config may use.
@@ -91,7 +93,7 @@ def translate(
         NmtError: Options conflict, or the model, the input or the output cannot be used.
     """
     source, target, picture, entries = map(as_path, (input, output, attention, dictionary))
-    whole = source is not None and target is not None and source.is_file() and (target.is_file() or not target.exists())
+    whole = source is not None and target is not None and source.is_file() and not is_stream(target)
     conflicts = {
         "give a sentence or --input, not both": sentence is not None and source is not None,
         "--attention draws one sentence: give it as the argument": picture is not None and sentence is None,
@@ -110,7 +112,8 @@ def translate(
 
     warn_of_file(sentence or "", "--input")
     read = [] if sentence is not None else [source or Path("/dev/stdin")]
-    check_files({"--output": target, "--attention": picture}, [*read, *([] if entries is None else [entries])])
+    replace = overwrite or (resume and target is not None and is_unfinished(target))
+    check_files({"--output": target, "--attention": picture}, [*read, entries], overwrite=replace)
     name, opened = _open_text(sentence, source)
     with opened as stream:
         translator = load(
@@ -126,7 +129,14 @@ def translate(
         )
         if whole and source is not None and target is not None:
             translate_file(
-                translator, source, target, format=format, n_best=n_best, with_attention=with_attention, resume=resume
+                translator,
+                source,
+                target,
+                format=format,
+                n_best=n_best,
+                with_attention=with_attention,
+                overwrite=overwrite,
+                resume=resume,
             )
             return
         translator.check_n_best(n_best)
@@ -185,6 +195,7 @@ def translate_file(
     format: str | None = None,
     n_best: int = 1,
     with_attention: bool = False,
+    overwrite: bool = False,
     resume: bool = False,
 ) -> None:
     """Translate a file line by line, in order and in little memory; the translation appears whole when it is done.
@@ -196,6 +207,7 @@ def translate_file(
         format: text, nbest, jsonl or pharaoh; None is text for one translation per line and nbest for several.
         n_best: Translations per line.
         with_attention: Write the attention weights too; only jsonl can.
+        overwrite: Replace a file that is not empty.
         resume: Continue an unfinished translation, with the same result, or start one. What is finished is kept when
             this command fails, and after a kill whether this is set or not.
 
@@ -209,7 +221,7 @@ def translate_file(
     from nmt.translation.formats import choose_format
 
     source, target = Path(source), Path(target)
-    check_files({"target": target}, [source])
+    check_files({"target": target}, [source], overwrite=overwrite or (resume and is_unfinished(target)))
     translator.check_n_best(n_best)
     output = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
     with open_input(source) as stream:

@@ -59,6 +59,7 @@ class Translator:
         splitter: Finds the sentences of a line, which are translated one by one; None takes a line as it is.
         dictionary: Translations of words that the model does not know, by the word as it reads it.
         frozen: Whether the models' parameters never change, so that prepared weights can be reused.
+        description: Path, direction and attention of the models, in words.
 
     Attributes:
         repairs: Whether a sentence whose best translation is a loop gets the best one in the beam that is none, or
@@ -76,8 +77,10 @@ class Translator:
         splitter: SentenceSplitter | None = None,
         dictionary: Mapping[str, str] | None = None,
         frozen: bool = False,
+        description: str = "",
     ) -> None:
         self.model = model
+        self.description = description
         self.processor = processor
         self.options = options
         self.searcher = Searcher([model, *others], options, frozen=frozen)
@@ -91,7 +94,8 @@ class Translator:
     def __repr__(self) -> str:
         models, device = self.searcher.models, self.model.device
         parameters = sum(weights.numel() for model in models for weights in model.parameters())
-        return f"<Translator of {parameters:,} parameters, beam {self.options.beam_size}, on {device}>"
+        name = f" {self.description}," if self.description else " of"
+        return f"<Translator{name} {parameters:,} parameters, beam {self.options.beam_size}, on {device}>"
 
     def with_options(self, options: DecodeSection) -> Translator:
         """A translator of the same models with other search settings."""

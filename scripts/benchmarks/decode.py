@@ -135,7 +135,7 @@ def translate(
     output = folder / (f"{decoding.precision}-{beam}.de" if toolkit == "nmt" else f"beam-{beam}.de")
     log = output.with_suffix(".log")
     if toolkit == "nmt":
-        command = ours.nmt("translate", "--model", folder / "run", "--input", test, "--output", output)
+        command = ours.nmt("translate", "--model", folder / "run", "--input", test, "--output", output, "--overwrite")
         command += ["--beam-size", str(beam), "--batch-size", "128", "--precision", decoding.precision]
         command += ["--no-split-sentences"]  # the test split has one sentence per line
         finished, pattern = run(command, log, environment(threads)), r"lines in ([\d.]+) s"

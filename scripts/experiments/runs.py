@@ -194,7 +194,7 @@ def score(cell: Cell, models: Sequence[Path], folder: Path, threads: int, split:
     """Translate and score a split."""
     path = folder / f"{cell.key}.{split}.json"
     chosen = [part for model in models for part in ("--model", model)]
-    command = ours.nmt("evaluate", *chosen, "--split", split, "--json", path, "--no-short-inputs")
+    command = ours.nmt("evaluate", *chosen, "--split", split, "--json", path, "--no-short-inputs", "--overwrite")
     command += ["--hypotheses", str(path.with_suffix(".txt")), "--beam-size", str(BEAM_SIZE)]
     command += ours.overriding([override for override in cell.settings if override.startswith("decode.")])
     run(command, path.with_suffix(".log"), environment(threads))
@@ -231,7 +231,9 @@ def distill(training: Sequence[Path], teachers: Sequence[Path], folder: Path, th
     sources, translations = folder / "sources.txt", folder / "translations.txt"
     write_lines(sources, src)
     chosen = [part for teacher in teachers for part in ("--model", teacher)]
-    command = ours.nmt("translate", *chosen, "--input", sources, "--output", translations, "--no-split-sentences")
+    command = ours.nmt(
+        "translate", *chosen, "--input", sources, "--output", translations, "--no-split-sentences", "--overwrite"
+    )
     run([*command, "--beam-size", str(BEAM_SIZE)], folder / "translate.log", environment(threads))
     both = [folder / "train.src", folder / "train.tgt"]
     for path, lines in zip(both, (src + src, tgt + read_lines(translations)), strict=True):

@@ -116,7 +116,7 @@ def test_training_sentences_are_not_a_test_set(here: Project, cli: Cli) -> None:
     assert "differs from the data" not in outcome.err
     other = ["--set", "data.split.seed=2"]
     assert call("preprocess", "--config", here.config, "--overwrite", *other) == 0
-    outcome = cli("evaluate", "--json", "scores.json")
+    outcome = cli("evaluate", "--json", "scores.json", "--overwrite")
     assert outcome.code == 0
     assert f"WARNING: {here.data}: differs from the data that the model was trained on" in outcome.err.splitlines()
     call("preprocess", "--config", here.config, "--overwrite", "--set", "data.reverse=true")

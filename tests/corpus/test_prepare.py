@@ -185,7 +185,8 @@ def test_the_report_in_words(caplog: pytest.LogCaptureFixture) -> None:
     write_table([*PAIRS, PAIRS[0]])
     with caplog.at_level("INFO", "nmt"):
         run()
-    said = caplog.messages
+    direction, *said = caplog.messages
+    assert direction.startswith("en to de: English to German")
     assert said[0] == "corpus.tsv: source in column 1, target in column 2: 13 lines"
     assert said[1] == "cleaning: 13 pairs read, 12 kept; dropped 1 duplicate"
     assert said[2] == ("splits: 7 training pairs, 2 valid sources with 2 references, 3 test sources with 3 references")

@@ -148,7 +148,7 @@ def test_references_of_a_file_have_the_form_of_a_split(tmp_path: Path, cli: Cli)
 
 def evaluated(cli: Cli, *arguments: object) -> tuple[dict[str, Any], Outcome]:
     """Scores that the command writes, and what it says."""
-    outcome = cli("evaluate", "--json", "scores.json", *arguments)
+    outcome = cli("evaluate", "--json", "scores.json", "--overwrite", *arguments)
     assert outcome.code == 0, outcome.err
     scores: dict[str, Any] = json.loads(Path("scores.json").read_text(encoding="utf-8"))
     return scores, outcome

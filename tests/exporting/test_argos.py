@@ -84,7 +84,7 @@ def test_a_package_is_replaced_on_demand_alone(run: Path, cli: Cli, tmp_path: Pa
     before = path.read_bytes()
     refused = cli(*export, path, "--quantization", "none")
     assert refused.code == 1
-    assert f"{path}: exists; add --overwrite or choose another --output" in refused.err
+    assert f"{path}: exists and is not empty; choose another file, or replace it with --overwrite" in refused.err
     assert path.read_bytes() == before
     assert cli(*export, path, "--quantization", "none", "--overwrite").code == 0
     assert path.stat().st_size > len(before)  # int8 unless asked otherwise

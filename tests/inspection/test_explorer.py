@@ -59,7 +59,7 @@ def page_of(sources: list[str], references: list[str] | None = None, number: int
 
 
 def opened(browser: Browser, page: Page, path: Path, width: int = 1200, place: str = "") -> Browser:
-    page.write(path)
+    page.write(path, overwrite=True)
     browser.open("about:blank", width)
     browser.open(f"{path.as_uri()}{place}", width)
     return browser

@@ -82,7 +82,7 @@ def test_two_sentences_and_the_date_are_on_top(here: Project, cli: Cli) -> None:
     assert 0 < exact < len(references)
     pairs = json.loads((run / "best/model.json").read_text(encoding="utf-8"))["data"]["pairs"]
     words = ("hardly usable", "hard to understand", "clear in gist, but faulty", "understandable", "good", "very good")
-    html = nmt.report(run, output="report.html").read_text(encoding="utf-8")
+    html = nmt.report(run, output="report.html", overwrite=True).read_text(encoding="utf-8")
     assert re.findall('<p class="lead">(.*?)</p>', html) == [
         "short is a recurrent model that learned to translate English to German from sentences and their translations: "
         f"{pairs:,} pairs of corpus.tsv. By a rule of thumb, its own translations of {len(references)} new sentences "
@@ -93,7 +93,7 @@ def test_two_sentences_and_the_date_are_on_top(here: Project, cli: Cli) -> None:
     assert html == nmt.report(run, output="again.html").read_text(encoding="utf-8")
     stop = {"state": "stopped", "updates": 1234, "total_updates": 5000}
     (run / "run.json").write_text(json.dumps({**state, **stop}), encoding="utf-8")
-    html = nmt.report(run, output="report.html").read_text(encoding="utf-8")
+    html = nmt.report(run, output="report.html", overwrite=True).read_text(encoding="utf-8")
     assert "word for word the expected ones. Its training has not finished: update 1,234 of 5,000.</p>" in html
     note = "runs/short/best: its training has not finished: update 1,234 of 5,000\n"
     assert note in cli("evaluate", "--model", run, "--no-short-inputs").err
@@ -103,7 +103,7 @@ def test_two_sentences_and_the_date_are_on_top(here: Project, cli: Cli) -> None:
 def test_a_date_that_is_unknown_is_left_out(here: Project) -> None:
     state = json.loads((here.run / "run.json").read_text(encoding="utf-8"))
     (here.run / "run.json").write_text(json.dumps({**state, "time": None}), encoding="utf-8")
-    assert "Trained on" not in nmt.report(here.run, output="report.html").read_text(encoding="utf-8")
+    assert "Trained on" not in nmt.report(here.run, output="report.html", overwrite=True).read_text(encoding="utf-8")
 
 
 def test_damaged_metadata_are_left_out(here: Project) -> None:
@@ -115,7 +115,7 @@ def test_damaged_metadata_are_left_out(here: Project) -> None:
     for file, values in damages.items():
         metadata = json.loads((here.run / file).read_text(encoding="utf-8"))
         (here.run / file).write_text(json.dumps({**metadata, **values}), encoding="utf-8")
-    html = nmt.report(here.run, output="report.html").read_text(encoding="utf-8")
+    html = nmt.report(here.run, output="report.html", overwrite=True).read_text(encoding="utf-8")
     assert "<script" not in html
     assert "abc" not in Reader(html).text
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Cli, Outcome, Project
 
+import nmt
 from nmt.models.run_records import find_model, list_runs, read_value
 from nmt.system.files import read_json, write_json
 from nmt.system.replacement import locked
@@ -123,7 +124,7 @@ def test_the_run_that_commands_use_by_default_is_marked(tmp_path: Path, monkeypa
     assert {row[1] for row in rows(Path("elsewhere"))} == {""}
 
 
-def test_a_command_says_at_a_terminal_which_model_it_chose(
+def test_a_command_says_which_of_several_models_it_chose(
     here: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def at_terminal(*command: object) -> Outcome:
@@ -142,16 +143,34 @@ def test_a_command_says_at_a_terminal_which_model_it_chose(
         ("translate", "a b"),
         ("attention", "a b"),
         ("score", "--src", "a.txt", "--tgt", "b.txt"),
-        ("report", *files, "--output", "report.html"),
+        ("report", *files, "--output", "report.html", "--overwrite"),
     ):
         shown, piped, given = at_terminal(*command), cli(*command), at_terminal(*command, "--model", "runs/second")
         assert shown.err.splitlines()[0] == line
-        assert line not in piped.err + given.err
+        assert piped.err.splitlines()[0] == line
+        assert line not in given.err
         assert shown.out == piped.out == given.out
     for command in (("explain", "a b"), ("evaluate", *files)):  # they name it in any case
         shown = at_terminal(*command)
         assert line not in shown.err.splitlines()
         assert "runs/second/best" in shown.out + shown.err
+
+
+def test_a_lone_model_is_named_at_a_terminal_alone(here: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "model: " not in cli("translate", "a b").err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert cli("translate", "a b").err.splitlines()[0] == f"model: {here.run}, newest of 1"
+
+
+@pytest.mark.parametrize("place", ["runs/trials", "runs/comparisons/x/cells/one", "runs/backtranslation/x/complete"])
+def test_a_run_in_a_folder_below_is_no_default(here: Project, cli: Cli, place: str) -> None:
+    """Trials, cells of comparisons, and the models that back-translation makes on its way."""
+    newer = Path(shutil.copytree(here.run, Path(place, "run")))
+    record = read_json(newer / "run.json") | {"time": "2030-01-01T00:00:00+0000"}
+    write_json(newer / "run.json", record)
+    assert find_model(None) == here.run / "best"
+    assert repr(nmt.load()).startswith(f"<Translator {here.run}/best: ")
+    assert [row[1] for row in rows(Path("runs"))] == ["*"]
 
 
 def test_a_run_is_found_by_its_name(here: Project, cli: Cli) -> None:

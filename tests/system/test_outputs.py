@@ -1,14 +1,21 @@
 """Output never replaces what is not the program's own, nor what a command or another directory needs."""
 
 import contextlib
+import inspect
 import os
+import shlex
 import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import processes
 import pytest
 from conftest import Cli, Project, Refusal, call, errors, train_arguments, tree
 
+import nmt
+from nmt import cli as command_line
 from nmt.system.errors import DataError
 from nmt.system.outputs import check_output
 
@@ -118,6 +125,202 @@ def test_files_of_the_same_names_make_no_directory_of_ours(here: Project, cli: C
     for name in ("data.json", "model.json", "run.json"):
         Path(name).write_text("{}")
     assert cli("preprocess", "--config", here.config, "--output", "new").code == 0
+
+
+INPUTS = {
+    *("model", "models", "against", "teacher", "data", "directory", "source", "cell"),
+    *("src", "ref", "tgt", "gold", "input", "dictionary", "text", "key_file"),
+}
+"""Parameters of commands that are paths to read; every other path is an output."""
+ARGUMENTS = {
+    "preprocess": "CONFIG",
+    "train": "CONFIG",
+    "translate": "a",
+    "evaluate": "",
+    "attention": "a",
+    "report": "",
+    "compare": "CONFIG --vary train.epochs=1,2",
+    "backtranslate": "CONFIG --text text",
+    "score": "--src text --tgt other",
+    "average": "runs/reversal runs/reversal",
+    "export": "--to hub",
+}
+"""Of each command that writes, what it needs to come to its output."""
+
+
+def list_outputs() -> list[tuple[str, str]]:
+    """Commands with their output options."""
+    options = []
+    for command in command_line.app.registered_commands:
+        assert command.callback
+        assert command.name
+        for key, parameter in inspect.signature(command.callback).parameters.items():
+            kind, info = get_args(parameter.annotation)
+            if kind in (Path, list[Path]) and key not in INPUTS:
+                options.append((command.name, info.default))  # its first name
+    return options
+
+
+OUTPUTS = list_outputs()
+FOLDERS = {"preprocess", "train", "compare", "backtranslate", "average", "export"}
+FILE_OUTPUTS = [pair for pair in OUTPUTS if pair[0] not in FOLDERS]
+NOT_EMPTY = "exists and is not empty; choose another file, or replace it with --overwrite"
+
+
+def make_command(here: Project, name: str, option: str, path: str) -> list[object]:
+    """A command with an output, and its inputs as files."""
+    Path("text").write_text("A B\n")
+    Path("other").write_text("B A\n")
+    return [name, *ARGUMENTS[name].replace("CONFIG", str(here.config)).split(), option, path]
+
+
+def file_name(option: str, name: str) -> str:
+    """A name that fits an output option, as pictures and pages have suffixes."""
+    if option in ("--picture", "--attention"):
+        return "own.png"
+    return "own.html" if option == "--output" and name in ("attention", "report") else "own"
+
+
+def test_every_command_with_an_output_is_tried() -> None:
+    assert {name for name, _ in OUTPUTS} == {*ARGUMENTS}
+    assert len(FILE_OUTPUTS) >= 10
+
+
+@pytest.mark.parametrize(("name", "option"), FILE_OUTPUTS)
+def test_no_command_replaces_a_file_that_is_not_empty(
+    here: Project, refusal: Refusal, cli: Cli, name: str, option: str
+) -> None:
+    path = file_name(option, name)
+    command = make_command(here, name, option, path)
+    Path(path).write_text("my own work\n")
+    line = refusal(*command)
+    more = "; to score the hypotheses in it, give --against own" if option == "--hypotheses" else ""
+    assert line == f"{option} {path}: {NOT_EMPTY}{more}"
+    Path("link").symlink_to(path)
+    if "." not in path:
+        assert NOT_EMPTY in refusal(*command[:-1], "link")
+    assert cli(*command, "--overwrite").code == 0
+    assert b"my own work" not in Path(path).read_bytes()
+    Path(path).write_bytes(b"")  # as mktemp makes it
+    assert cli(*command).code == 0
+    assert Path(path).stat().st_size
+
+
+@pytest.mark.parametrize(("name", "option"), [pair for pair in OUTPUTS if pair[0] in FOLDERS])
+def test_no_command_replaces_a_folder_of_others(here: Project, refusal: Refusal, name: str, option: str) -> None:
+    command = make_command(here, name, option, "folder")
+    Path("folder").mkdir()
+    Path("folder/thesis.tex").write_text("my own work")
+    overwrite = ["--overwrite"] if name not in ("compare", "backtranslate") else []
+    assert "folder: contains other files (no " in refusal(*command, *overwrite)
+    Path("file").write_text("my own work")
+    assert refusal(*command[:-1], "file", *overwrite).startswith("file: is a file; give a folder as --output")
+
+
+@pytest.mark.parametrize(("form", "path"), [("html", "own.html"), ("argos", "own.argosmodel")])
+def test_no_export_replaces_a_file_that_is_not_empty(here: Project, refusal: Refusal, form: str, path: str) -> None:
+    Path(path).write_text("my own work")
+    assert refusal("export", "--to", form, "--output", path) == f"--output {path}: {NOT_EMPTY}"
+
+
+def test_a_path_with_quotation_marks_is_shown_as_it_is_typed(here: Project, refusal: Refusal) -> None:
+    path = 'it\'s "mine" & yours'
+    Path(path).write_text("a")
+    line = refusal("evaluate", "--hypotheses", path)
+    assert shlex.split(line.rpartition("give ")[2]) == ["--against", path]
+
+
+def test_own_hypotheses_are_scored_as_the_message_says(here: Project, refusal: Refusal, cli: Cli) -> None:
+    assert cli("evaluate", "--hypotheses", "own.hyp", "--no-short-inputs").code == 0
+    line = refusal("evaluate", "--hypotheses", "own.hyp")
+    found = cli("evaluate", "--no-short-inputs", *shlex.split(line.rpartition("give ")[2]))
+    assert found.code == 0
+    assert "own.hyp" in found.out
+
+
+def test_a_failure_leaves_the_earlier_files(here: Project, refusal: Refusal) -> None:
+    for name in ("own.json", "own.hyp"):
+        Path(name).write_text("my own work")
+    Path("text").write_text("A B\nB A\n")
+    Path("short").write_text("B A\n")
+    line = refusal("score", "--src", "text", "--tgt", "short", "--output", "own.hyp", "--overwrite")
+    assert line.startswith("short: has 1 lines, fewer than text")
+    outputs = ["--json", "own.json", "--hypotheses", "own.hyp", "--overwrite"]
+    assert "has 1 lines" in refusal("evaluate", *outputs, "--against", "short")
+
+
+@pytest.mark.parametrize("option", ["--json", "--hypotheses", "--output"])
+@pytest.mark.parametrize("name", ["src", "hard", "soft"])
+def test_overwriting_spares_inputs_and_other_outputs(
+    files: list[str], refusal: Refusal, option: str, name: str
+) -> None:
+    command = ["translate", "--input", "src"] if option == "--output" else ["evaluate", *files]
+    line = refusal(*command, option, name, "--overwrite")
+    assert line == f"{option} {name}: is read by this command; choose another file"
+    Path("z").write_text("a")
+    if option == "--json":
+        line = refusal(*command, "--json", "z", "--references", "z", "--overwrite")
+        assert line.startswith("--references z: is also given for --json; ")
+
+
+def test_python_replaces_no_file_either(here: Project) -> None:
+    for name in ("own", "own.html", "own.png"):
+        Path(name).write_text("my own work")
+    translator = nmt.load()
+    Path("in").write_text("a b\n")
+    writers: list[Callable[[bool], object]] = [
+        lambda overwrite: nmt.evaluate(json_path="own", overwrite=overwrite, short_inputs=False),
+        lambda overwrite: nmt.evaluate(hypotheses_path="own", overwrite=overwrite, short_inputs=False),
+        lambda overwrite: nmt.translate_file(translator, "in", "own", overwrite=overwrite),
+        lambda overwrite: nmt.measure_attention("a b", json_path="own", overwrite=overwrite),
+        lambda overwrite: nmt.measure_attention("a b", picture="own.png", overwrite=overwrite),
+        lambda overwrite: nmt.explore("a b", output="own.html", overwrite=overwrite),
+        lambda overwrite: nmt.explore("a b").write("own.html", overwrite=overwrite),
+        lambda overwrite: nmt.report(output="own.html", overwrite=overwrite),
+        lambda overwrite: nmt.Run(RUN).report(output="own.html", overwrite=overwrite),
+        lambda overwrite: nmt.export(to="html", output="own.html", overwrite=overwrite),
+    ]
+    before = tree()
+    for write in writers:
+        with pytest.raises(DataError, match=r"exists and is not empty; .* replace it with `overwrite=True`"):
+            write(False)
+        assert tree() == before
+    for write in writers:
+        write(True)
+
+
+def test_an_unfinished_translation_is_resumed_over_the_file_that_it_replaces(
+    here: Project, cli: Cli, refusal: Refusal
+) -> None:
+    Path("in").write_text("a b\nc d\n")
+    command = ["translate", "--input", "in", "--output", "out"]
+    assert cli(*command, "--resume").code == 0
+    assert NOT_EMPTY in refusal(*command, "--resume")  # it is finished
+    Path("out").write_text("earlier\n")
+    Path(".out.partial").write_bytes(b"")
+    Path(".out.partial.json").write_text("{}")
+    assert cli(*command, "--resume").code == 0
+    assert Path("out").read_text() == "B A\nD C\n"
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="standard output has no name here")
+@pytest.mark.parametrize("source", [["a b"], ["--input", "in"]])
+def test_standard_output_is_no_file_to_replace(here: Project, source: list[str]) -> None:
+    """Whatever the shell has made of it; what it holds already stays."""
+    Path("in").write_text("a b\n")
+    Path("log").write_text("earlier\n")
+    with Path("log").open("a") as log:
+        done = processes.run("translate", *source, "--output", "/dev/stdout", stdout=log)
+    assert done.returncode == 0, done.stderr
+    assert Path("log").read_text() == "earlier\nB A\n"
+
+
+def test_a_picture_may_be_piped(here: Project, cli: Cli) -> None:
+    os.mkfifo("own.png")
+    with subprocess.Popen(["head", "-c", "8", "own.png"], stdout=subprocess.PIPE) as reader:
+        cli("attention", "a b", "--picture", "own.png")
+        assert reader.communicate(timeout=60)[0] == b"\x89PNG\r\n\x1a\n"
+    assert Path("own.png").is_fifo()
 
 
 WITHIN_A_RUN = ("best/thesis.txt", "models/update-000000007/x", "checkpoints/old.safetensors")

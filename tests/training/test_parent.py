@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import Cli, Project, call
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from training_runs import refusal, stop_and_resume, train
 
+import nmt
 from nmt.config import load_config
 from nmt.corpus.dataset import open_data
+from nmt.system.errors import ConfigError
 from nmt.text.vocabulary import SPECIAL_TOKENS
 
 CHILD = """
@@ -119,3 +121,70 @@ def test_a_check_does_not_expect_much_of_new_vectors(child: Project, cli: Cli) -
     found = cli("check", child.config, "--data", child.data)
     assert "ok      initial loss" in found.out
     assert "parent: " not in found.err
+
+
+def test_a_run_says_first_where_its_weights_come_from(
+    child: Project, random_project: Project, run: Path, tmp_path: Path
+) -> None:
+    said = train(child, run, "train.max_updates=1").splitlines()
+    assert said[0] == f"{run}: begins from the weights of {random_project.run}"
+    said = train(random_project, tmp_path / "new", "train.max_updates=1").splitlines()
+    assert said[0] == f"{tmp_path / 'new'}: begins from new weights"
+
+
+@pytest.fixture
+def orphan(child: Project, tmp_path: Path) -> Project:
+    """The data of the child with a config that names no parent."""
+    config = tmp_path / "orphan.yaml"
+    lines = child.config.read_text(encoding="utf-8").splitlines()
+    config.write_text("\n".join(line for line in lines if not line.startswith("parent")), encoding="utf-8")
+    return Project(child.root, config, child.data, tmp_path / "run")
+
+
+@pytest.mark.parametrize("as_object", [False, True])
+def test_data_of_a_parent_is_not_trained_on_without_it_in_silence(
+    orphan: Project, random_project: Project, run: Path, cli: Cli, as_object: bool
+) -> None:
+    parent = random_project.run
+    if as_object:
+        with pytest.raises(
+            ConfigError, match=r"add `overrides={'parent.run': .* or `overrides={'parent': None}` for new"
+        ):
+            nmt.train(nmt.load_config(orphan.config), data=orphan.data, output=run)
+        return
+    line = refusal(orphan, run)
+    assert line == (
+        f"{orphan.data}: was prepared from {parent}, but the config names no parent; add --set "
+        f"parent.run={parent} --set parent.pieces=own to begin from its weights, or --set parent=null for new weights"
+    )
+    assert not run.exists()
+    found = cli("check", orphan.config, "--data", orphan.data)
+    assert (found.code, line in found.err) == (1, True)
+    assert "begins from new weights" in train(orphan, run, "parent=null", "train.max_updates=1")
+    with orphan.config.open("a", encoding="utf-8") as file:
+        file.write("\nparent: null\n")
+    assert "begins from new weights" in train(orphan, run, "train.max_updates=1", "--overwrite")
+    again = ["parent={run: " + str(parent) + ", pieces: own}", "train.max_updates=1", "--overwrite"]
+    assert f"begins from the weights of {parent}" in train(orphan, run, *again)
+
+
+def test_another_parent_than_that_of_the_data_is_named(
+    child: Project, random_project: Project, run: Path, tmp_path: Path
+) -> None:
+    copied = shutil.copytree(random_project.run / "best", tmp_path / "copy")
+    settings = [f"parent={{run: {copied}, pieces: own}}", "train.max_updates=1"]
+    assert "was prepared from" not in train(child, run, *settings)  # the same weights
+    other = load_file(copied / "model.safetensors")
+    save_file({name: part + 0.01 for name, part in other.items()}, copied / "model.safetensors")
+    line = f"{child.data}: was prepared from {random_project.run}, but this run begins from the weights of {copied}"
+    assert line in train(child, run, "--overwrite", *settings)
+
+
+def test_data_without_a_record_of_its_parent_trains(orphan: Project, run: Path, tmp_path: Path) -> None:
+    """As earlier versions made it."""
+    data = Path(shutil.copytree(orphan.data, tmp_path / "data"))
+    marker = json.loads((data / "data.json").read_text(encoding="utf-8"))
+    assert set(marker.pop("parent")) == {"run", "weights"}
+    (data / "data.json").write_text(json.dumps(marker), encoding="utf-8")
+    said = train(Project(orphan.root, orphan.config, data, run), run, "train.max_updates=1")
+    assert "begins from new weights" in said

@@ -1,0 +1,73 @@
+"""Languages that the names of parallel files end in: `train.de` says German."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt.config import DataSection
+from nmt.corpus.lines import UNPACK
+from nmt.system.errors import DataError
+from nmt.text.languages import NAMES, base_language
+
+_NORWEGIAN = ("nb", "nn", "no")
+"""Codes of which each is written for the others."""
+
+
+def check_endings(paths: Sequence[Path], data: DataSection) -> None:
+    """Refuse parallel files whose names end in the code of another language than the config says.
+
+    Endings that are no codes of languages, such as .txt, say nothing.
+
+    Args:
+        paths: Two, four or six files, source and target in turn.
+        data: Its languages are those of the files, in this order.
+
+    Raises:
+        DataError: An ending contradicts the config.
+    """
+    wanted = [_merge_norwegian(base_language(code)) for code in data.file_languages]
+    for first in range(0, len(paths), 2):
+        pair = paths[first : first + 2]
+        found = [find_language(path, wanted) for path in pair]
+        if found == wanted[::-1] and found != wanted:
+            src, tgt = map(_ending, pair)
+            setting = _setting(src_language=src, tgt_language=tgt)
+            ways = f"give the files in the other order, or set `overrides={setting}`"
+            raise DataError(
+                f"{pair[0]} and {pair[1]}: end in .{src} and .{tgt}, but data.src_language is {data.src_language} and "
+                f"data.tgt_language {data.tgt_language}: {ways}"
+            )
+        for name, path, there, code in zip(("src_language", "tgt_language"), pair, found, wanted, strict=True):
+            if there not in (None, code):
+                ending, side = _ending(path), "source" if name == "src_language" else "target"
+                ways = f"give or rename the file of the {side}, or set `overrides={_setting(**{name: ending})}`"
+                raise DataError(f"{path}: ends in .{ending}, but data.{name} is {getattr(data, name)}: {ways}")
+
+
+def find_language(path: Path, known: Sequence[str] = ()) -> str | None:
+    """The language that the name of a file ends in; None if it names none.
+
+    Args:
+        path: The file, plain or compressed.
+        known: Languages that count beside those with an English name in the list.
+    """
+    ending = _ending(path)
+    parts = re.split("[-_]", ending)
+    if len(parts) > 1 and all(part == part.lower() and base_language(part) in NAMES for part in parts):
+        return None  # a pair of languages, as in corpus.de-en, or hardly to be told from one
+    language = _merge_norwegian(base_language(ending))
+    return language if language in NAMES or language in known else None
+
+
+def _ending(path: Path) -> str:
+    """The last part of a name, without the suffix of a compression."""
+    name = path.stem if path.suffix.lower() in (*UNPACK, ".zip") else path.name
+    return Path(name).suffix.removeprefix(".")
+
+
+def _merge_norwegian(language: str) -> str:
+    return "no" if language in _NORWEGIAN else language
+
+
+def _setting(**codes: str) -> dict[str, str]:
+    return {f"data.{name}": code for name, code in codes.items()}
