@@ -13,6 +13,8 @@ from nmt.config import read_config
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, compare_systems
 from nmt.evaluation.model_evaluation import MAX_TESTED
+from nmt.system.files import check_file, read_text
+from nmt.system.limits import MAX_TEXT_FILE
 
 Result = Mapping[str, Any]
 """Content of a trial's `result.json`."""
@@ -111,4 +113,6 @@ def _test_set(folder: Path, result: Result) -> tuple[int, str, list[str]]:
 
 
 def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n") if path.is_file() else []
+    if not check_file(path, path.parent).exists():
+        return []
+    return read_text(path, MAX_TEXT_FILE, path.parent).removesuffix("\n").split("\n")

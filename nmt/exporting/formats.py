@@ -11,7 +11,8 @@ from nmt.config.messages import suggest
 from nmt.models.card import CARD, read_card
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError
-from nmt.system.files import write_text
+from nmt.system.files import check_file, read_bytes, write_text
+from nmt.system.limits import MAX_TEXT_FILE
 from nmt.training.findings import Finding
 
 FORMATS = ("ctranslate2", "onnx", "argos", "hub", "html")
@@ -124,8 +125,8 @@ def write_usage(model: SavedModel, path: Path, usage: str, program: str) -> Iter
     """
     for side, name in (("src", "source"), ("tgt", "target")):
         pieces = model.text / f"{side}.subwords.model"
-        if pieces.exists():
-            (path / f"{name}.spm").write_bytes(pieces.read_bytes())
+        if check_file(pieces, model.text).exists():
+            (path / f"{name}.spm").write_bytes(read_bytes(pieces, MAX_TEXT_FILE, model.text))
     remarks = list(describe_text(model, program))
     lines = "\n".join(f"- {remark}" for remark in remarks)
     write_text(path / CARD, usage.format(config=model.config, remarks=lines) + read_card(model.path))

@@ -21,6 +21,8 @@ from nmt.models.card import count, describe_model
 from nmt.models.run_records import describe_stop, find_data, read_value
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError
+from nmt.system.files import read_bytes
+from nmt.system.limits import MAX_PICTURE
 from nmt.system.tables import Table
 from nmt.text.languages import language_name
 from nmt.translation.translator import Translator
@@ -173,7 +175,7 @@ def _curves(models: Mapping[str, SavedModel]) -> Iterator[Figure]:
     for name, saved in models.items():
         path = saved.path.parent / CURVE
         if saved.path.name == "best" and path.is_file() and not path.is_symlink():
-            yield Figure.of_png(f"Learning curve of {name}", path.read_bytes())
+            yield Figure.of_png(f"Learning curve of {name}", read_bytes(path, MAX_PICTURE, path.parent))
 
 
 def _extremes(evaluation: ModelEvaluation, examples: Sequence[Example], rules: ScoringRules) -> Iterator[Block]:
@@ -234,10 +236,15 @@ def _data(saved: SavedModel) -> Iterator[Chapter]:
     try:
         directory = find_data(saved)
         sections = read_report(directory)
+        pictures = {
+            section.picture: read_bytes(directory / section.picture, MAX_PICTURE, directory)
+            for section in sections
+            if section.picture and (directory / section.picture).is_file()
+        }
     except (CheckpointError, DataError) as error:
         yield Chapter("Data", [f"left out: {error}"], folded=True)
         return
     for section in sections:
-        picture = directory / section.picture
-        shown = [Figure.of_png(section.title, picture.read_bytes())] if picture.is_file() else []
+        picture = pictures.get(section.picture)
+        shown = [] if picture is None else [Figure.of_png(section.title, picture)]
         yield Chapter(f"Data: {section.title.lower()}", [*section.blocks, *shown], folded=True)
