@@ -117,27 +117,34 @@
   /** Translate what is in the box, or the example, and show it. */
   async function look() {
     const asked = ++latest, isLatest = () => asked === latest, text = at("text").value.trim() || example;
-    const sentences = split(text), done = [], glue = /^(zh|yue|ja)\b/.test(target) ? "" : " ";
+    const lines = text.split(/\r?\n/).map((line) => ({ sentences: split(line), done: [], set: isInCapitals(line) ? (written) => written.toUpperCase() : String }));
+    const sentences = lines.flatMap((line) => line.sentences), glue = /^(zh|yue|ja)\b/.test(target) ? "" : " ";
     const say = (text) => { at("asked").textContent = text; };
-    const set = isInCapitals(text) ? (written) => written.toUpperCase() : String;
-    const show = (n, part = "") => { data.models[n].result.textContent = set([...done.map((each) => each[n].text), part].filter(Boolean).join(glue)); };
+    const show = (n, begun = lines, part = "") => {
+      const written = begun.map(({ done, set }, line) => set([...done.map((each) => each[n].text), line === begun.length - 1 ? part : ""].filter(Boolean).join(glue)));
+      data.models[n].result.textContent = written.join("\n");
+    };
     const setBusy = (busy) => data.models.forEach(({ result }) => result.setAttribute("aria-busy", busy));
     say("");
     setBusy(true);
     try {
-      for (const sentence of sentences) {
-        const each = known.get(sentence) ?? [];
-        for (const [n, model] of data.models.entries()) {
-          each[n] ??= await translate(model, sentence, isLatest, (part) => show(n, part));
-          if (!each[n]) return;
-          show(n, each[n].text);
+      for (const [number, line] of lines.entries()) {
+        const begun = lines.slice(0, number + 1);
+        for (const sentence of line.sentences) {
+          const each = known.get(sentence) ?? [];
+          for (const [n, model] of data.models.entries()) {
+            each[n] ??= await translate(model, sentence, isLatest, (part) => show(n, begun, part));
+            if (!each[n]) return;
+            show(n, begun, each[n].text);
+          }
+          known.set(sentence, each);
+          line.done.push(each);
         }
-        known.set(sentence, each);
-        done.push(each);
       }
       data.models.forEach((_, n) => show(n));
     } catch (error) { say(`Not translated: ${error.message}`); }
     setBusy(false);
+    const done = lines.flatMap((line) => line.done);
     const drawn = done.map((each, n) => ({ source: sentences[n], reference: null, gold: null, of: each.map(({ found }) => found) }));
     data.items = drawn.filter(({ of }) => of.every(Boolean));
     if (drawn.some(({ of }) => of.includes(null))) say(`Sentences of more than ${LONGEST_DRAWN} tokens are not drawn.`);
