@@ -26,6 +26,12 @@ MIN_PAIR = 100
 """Bytes that a pair takes in memory, even if it is short."""
 MAX_LOCATIONS = 5
 """How many malformed lines are located in the report, per kind."""
+SAMPLE, FEWEST_LINES, SENTENCES = 200, 5, 0.9
+"""Lines that are looked at to tell a header of unknown words, how many there must be, and the share with sentences."""
+TITLE = re.compile(r"\w+(?:[ _-]\w+){0,2}")
+"""A title: up to three words, without a punctuation mark."""
+SENTENCE = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]|(?:\S+\s+){3}\S")
+"""What sentences have: a mark at which one ends, or at least four words."""
 NUMBER = re.compile("[0-9]{1,18}")
 """A sentence number, which fits into 64 bits."""
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
@@ -188,12 +194,23 @@ class TabSeparated(Source):
             columns = [numbers[0] for numbers in named]
             advice = f"`overrides={{'data.columns': {columns}}}`"
             raise DataError(f"{self.path}:1: source and target are columns {columns}: {advice}")
-        if all(named):
+        titled = is_csv and not all(named) and self._has_titles(lines)
+        if titled:
+            what = f"{shorten(' | '.join(line))} looks like a header, as the lines below have sentences: skipped"
+            log.warning(f"{self.path}:1: {what}; if it is a pair, move it to another line")
+        elif all(named):
             what = f"{shorten(' | '.join(line))} is a header, not a sentence pair: skipped"
             log.warning(f"{self.path}:1: {what}; if it is a pair, move it to another line")
         elif is_csv:
             log.info(f"{self.path}:1: names no languages: read like the lines below; if it is a header, delete it")
-        return all(named)
+        return titled or all(named)
+
+    def _has_titles(self, lines: Sequence[bytes]) -> bool:
+        """Whether the first line has a few words in each wanted column, and most lines below have sentences there."""
+        wanted = [[_cells(line)[column - 1 : column] for column in self.columns] for line in lines[: 1 + SAMPLE]]
+        first, *below = [["".join(cell) for cell in cells] for cells in wanted]
+        sentences = sum(all(map(SENTENCE.search, cells)) for cells in below)
+        return all(map(TITLE.fullmatch, first)) and len(below) >= FEWEST_LINES and sentences >= SENTENCES * len(below)
 
     def explain_empty(self, report: LineReport) -> str:
         """See `Source`."""

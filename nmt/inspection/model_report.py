@@ -98,6 +98,12 @@ def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation) -> list[str
     )
     if stop := describe_stop(saved.path):
         sentences += f" {stop.capitalize()}."
+    short = evaluation.short_inputs
+    if short is not None and 2 * sum(short.passed.values()) < sum(short.of.values()):
+        sentences += (
+            f" Those are sentences like the ones that it learned from. It translates other text badly: of "
+            f"{sum(short.of.values())} short inputs, {sum(short.passed.values())} are without a visible error."
+        )
     return [sentences, *([f"Trained on {described['date']}."] if "date" in described else [])]
 
 
@@ -158,7 +164,8 @@ def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
     if evaluation.short_inputs is not None:
         yield (
             f"Judged by rules, {evaluation.short_inputs} pass: their translations repeat nothing, have a usual length, "
-            "and have the words, numbers and names that they must have."
+            "and have the words, numbers and names that they must have. Known words are common ones of Tatoeba; a "
+            "model of another corpus may never have read them."
         )
     signatures = "; ".join(f"{score.name} {score.signature}" for score in scores)
     yield f"Signatures, which say how each score was computed, for repeating it: {signatures}."

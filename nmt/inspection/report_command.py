@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 from nmt.inspection.explore_command import check_page, open_all
 from nmt.system import options
 from nmt.system.errors import as_nmt_errors
 from nmt.system.files import AnyPath, as_path, as_paths
 from nmt.system.options import Option
+
+
+class ReportFile(type(Path())):  # type: ignore[misc]  # a path of this system
+    """The path of a report, which a notebook shows as a link."""
+
+    def __repr__(self) -> str:
+        return f"<Report {self}: open it in a browser>"
+
+    def _repr_html_(self) -> str:
+        name = html.escape(str(self))
+        return f'<p>Report: <a href="{html.escape(quote(self.as_posix()))}" target="_blank">{name}</a></p>'
 
 
 @as_nmt_errors()
@@ -62,4 +75,4 @@ def report(
         check_comparable(examples)
     heading = title or f"Report on {name_of(first[0].path)}"
     make_report(opened, examples, what=text.name, title=heading, data=as_path(data)).write(output)
-    return Path(output)
+    return ReportFile(output)
