@@ -41,7 +41,7 @@ def save_figure(figure: Figure, path: Path) -> None:
         DataError: matplotlib does not support the format.
     """
     kind = check_picture(path)
-    if missing := _choose_fonts(figure):
+    if missing := choose_fonts(figure):
         shown = list_names(sorted(missing))
         advice = "install a font that has them, such as fonts-noto-cjk for Chinese, Japanese and Korean"
         log.warning(f"{path}: no installed font has {shown}, drawn as boxes; {advice}")
@@ -50,7 +50,7 @@ def save_figure(figure: Figure, path: Path) -> None:
         figure.savefig(temporary, format=kind, dpi=DPI, bbox_inches="tight")
 
 
-def _choose_fonts(figure: Figure) -> set[str]:
+def choose_fonts(figure: Figure) -> set[str]:
     """Let the texts of a figure fall back to installed fonts that have what the usual one lacks.
 
     Returns:
