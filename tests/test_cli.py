@@ -397,7 +397,7 @@ OPTIONS = {
     "report": "--output -o --model -m --against --split --data -d --src --ref --title --overwrite --device "
     "--allow-class",
     "compare": "comparison --config -c --vary --set --seeds --budget-minutes --source -s --data -d --split --jobs -j "
-    "--launcher --output -o --cell",
+    "--launcher --against --output -o --cell",
     "backtranslate": "config_argument --config -c --text -t --teacher --sample --round-trip --weight --tag --split "
     "--source -s --set --output -o",
     "score": "--src --tgt --model -m --output -o --format --batch-size --precision --overwrite --device --allow-class",

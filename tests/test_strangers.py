@@ -1,5 +1,6 @@
 """Untrusted model, data and run folders: reading them runs no code of theirs, terminates and needs little memory."""
 
+import base64
 import functools
 import hashlib
 import json
@@ -277,6 +278,44 @@ def test_only_regular_files_of_the_folder_are_read(model: Path, refusal: Refusal
     line = refusal("translate", "--model", model, "the cat")
     if kind == "folder" and "." in name:
         assert str(model if name == "model.json" else model / name) in line
+
+
+@pytest.mark.parametrize("kind", ["fifo", "/etc/passwd", "itself", "3 GB", "not UTF-8"])
+@pytest.mark.parametrize("name", ["README.md", "text/tgt.subwords.model"])
+@pytest.mark.parametrize("model", ["subword"], indirect=True)
+def test_an_export_reads_only_regular_files_of_the_folder(
+    model: Path, tmp_path: Path, refusal: Refusal, name: str, kind: str
+) -> None:
+    """An exported card quoted /etc/passwd, a FIFO hung, and 3 GB that take no room on the disk took 6.5 GiB."""
+    path = model / name
+    path.touch()
+    if kind == "3 GB":
+        os.truncate(path, 3 * 2**30)
+    elif kind == "not UTF-8":
+        path.write_bytes(b"gr\xfcn")
+    else:
+        replace_by(path, path.name if kind == "itself" else kind)
+    line = refusal("export", "--model", model, "--to", "onnx", "--output", tmp_path / "out")
+    assert line.startswith(str(path))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "theirs.txt", "3 GB"])
+@pytest.mark.parametrize("name", ["runs/reversal/learning_curve.png", "data/prepared/reversal/lengths.png"])
+def test_a_report_shows_only_pictures_of_its_folders(here: Project, name: str, kind: str, cli: Cli) -> None:
+    """A link in data of a stranger became part of the page."""
+    Path("theirs.txt").write_text("a secret", encoding="utf-8")
+    path = Path(name)
+    path.touch()
+    if kind == "3 GB":
+        os.truncate(path, 3 * 2**30)
+    else:
+        replace_by(path, str(here.root / kind) if kind.startswith("theirs") else kind)
+    outcome = cli("report", "--model", here.run, "--output", "report.html")
+    assert outcome.code in (0, 1)
+    assert "Traceback" not in outcome.err
+    secret = base64.b64encode(b"a secret").decode()
+    assert outcome.code or secret not in Path("report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,15 @@ from nmt.system.surroundings import plain_torch
 if TYPE_CHECKING:
     from nmt.comparison.plan import Trial
     from nmt.comparison.results import Row
-    from nmt.config import Overrides
+    from nmt.config import Config, Overrides
     from nmt.system.tables import ReportSection
 
 log = logging.getLogger(__name__)
 
 MARKER = "comparison.json"
-TRIALS, DATA = "cells", "data"
+TRIALS, DATA, OUTSIDERS = "cells", "data", "against"
+PREPARED = Path("data/prepared")
+"""Where `nmt preprocess` leaves data."""
 TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON, TABLE_LATEX = "table.md", "table.csv", "table.json", "table.tex"
 
 
@@ -63,13 +65,14 @@ def compare(
     variants: Mapping[str, Overrides] | None = None,
     vary: Annotated[Mapping[str, Sequence[Any]] | Sequence[str], options.VARIED] = (),
     overrides: Annotated[Overrides, options.SETTINGS] = (),
-    seeds: Annotated[Sequence[int], Option(metavar="1,2,3", parse=options.parse_seeds)] = (),
+    seeds: Annotated[Sequence[int], Option(metavar="N|1,2,3", parse=options.parse_seeds)] = (),
     budget_minutes: Annotated[float | None, Option()] = None,
     source: Annotated[AnyPaths, options.CORPUS] = (),
     data: options.DataFolder = None,
     split: Annotated[str, Option(metavar="test|valid")] = "test",
     jobs: Annotated[int | None, Option("-j", minimum=1)] = None,
     launcher: Annotated[str | None, Option(metavar="COMMAND")] = None,
+    against: Annotated[AnyPaths, Option(metavar="NAME=FILE|CELL")] = (),
     output: options.OutputFolder = None,
 ) -> ComparisonResult:
     """Train configs, and compare scores, time and attention.
@@ -85,19 +88,22 @@ def compare(
         vary: Values to compare, in all combinations: `{"model.attention.score": ["dot", "general"]}`, or
             `["model.attention.score=dot,general"]`.
         overrides: Values in place of those of all configs.
-        seeds: Train each config with these seeds.
+        seeds: Train each config with these seeds. A single number at the command line is how many: 3 is 1,2,3.
         budget_minutes: Minutes of training for each; the number of updates is measured; None is the config's.
         source: Corpus instead of the configs' own, as for `preprocess`.
         data: Data directory; None is made once, inside `output`.
         split: Split to evaluate on: test or valid.
         jobs: Trainings at once; None is 1; with `launcher` all.
         launcher: Shell command that runs {command}, or hands it to a cluster: 'sbatch --wrap "{command}"'.
+        against: Further rows of the tables: NAME=FILE, translations of the test set by any program, one per line; or
+            NAME=CELL, the folder of a cell of an earlier comparison.
         output: Folder for everything; None is runs/comparisons/NAME.
 
     Raises:
         RunInterrupted: A signal asked for the end; the same call continues.
         NmtError: A config, the data or the folder cannot be used. If a cell fails, the others go on.
     """
+    from nmt.comparison.outsiders import check_outsiders, read_outsiders
     from nmt.comparison.plan import make_trials
     from nmt.comparison.runner import run_trials
     from nmt.comparison.trial import check_trial_data, has_trial, write_trial
@@ -128,11 +134,16 @@ def compare(
     if file is None and wanted.vary:
         name = "-".join([name, *wanted.vary])
     directory = Path("runs", "comparisons", name) if output is None else Path(output)
+    outsiders = read_outsiders(as_names(against))
     trials = {directory / TRIALS / trial.key: trial for trial in make_trials(wanted)}
     if launcher is not None and "{command}" not in launcher:
         raise ConfigError(f"--launcher {launcher}: has no {{command}}, which stands for the command of a cell")
     check_output(directory, MARKER, overwrite=True)
-    places = {f: directory / DATA / trial.data_name if data is None else Path(data) for f, trial in trials.items()}
+    if data is None:
+        prepared = _find_prepared(list(trials.values()), directory / DATA, any_source=not wanted.source)
+        places = {folder: prepared[trial.data_name] for folder, trial in trials.items()}
+    else:
+        places = dict.fromkeys(trials, Path(data))
     if data is not None:
         if len({trial.data_name for trial in trials.values()}) > 1:
             raise ConfigError(f"--data {data}: the cells differ in data or text settings; leave --data out")
@@ -154,11 +165,54 @@ def compare(
                 write_trial(folder, trial, data=relative, data_checksum=checksum, split=split)
             else:
                 check_trial_data(folder, checksum)
+        check_outsiders(outsiders, trials, {place / f"{split}.jsonl" for place in places.values()})
         try:
             failed = run_trials(trials, jobs=jobs or (1 if launcher is None else sys.maxsize), launcher=launcher)
         finally:
-            rows = _write_tables(trials, directory)
+            rows = _write_tables(trials, directory, outsiders)
     return ComparisonResult(directory, rows, {trials[folder].title: reason for folder, reason in failed.items()})
+
+
+def _find_prepared(trials: Sequence[Trial], folder: Path, *, any_source: bool) -> dict[str, Path]:
+    """By the name of data, its directory: what is in a folder, else what `nmt preprocess` has left, else a new one.
+
+    Args:
+        trials: The trials.
+        folder: Folder of the data of the comparison.
+        any_source: Whether a config's own data directory may be of another corpus than it names, as for `nmt train`.
+    """
+    from nmt.corpus.dataset import MARKER as DATA_MARKER
+
+    places = {trial.data_name: folder / trial.data_name for trial in trials}
+    for trial in trials:
+        own = trial.config.data_directory
+        if (places[trial.data_name] / DATA_MARKER).is_file():
+            continue
+        for there in (own, *sorted(PREPARED.glob("*"))):
+            if _has_data_of(there, trial.config, any_source=any_source and there == own):
+                log.info(f"{trial.title}: uses the data in {there}")
+                places[trial.data_name] = there
+                break
+    return places
+
+
+def _has_data_of(directory: Path, config: Config, *, any_source: bool) -> bool:
+    """True if a directory has data that was prepared with the settings of a config."""
+    from nmt.config import differing_keys, read_config
+    from nmt.corpus.dataset import CONFIG, open_data
+    from nmt.corpus.dataset import MARKER as DATA_MARKER
+    from nmt.corpus.prepare import fit_to_data
+
+    if config.parent.run is not None or not (directory / DATA_MARKER).is_file():
+        return False
+    try:
+        open_data(directory)
+        made, wanted = read_config(directory / CONFIG), fit_to_data(config, directory)
+    except (ConfigError, DataError):
+        return False
+    differing = [*differing_keys(made.data, wanted.data), *differing_keys(made.text, wanted.text)]
+    allowed = {"directory", "workers", "licence", *(["source"] if any_source else [])}
+    return {key.split(" ")[0] for key in differing} <= allowed
 
 
 def _fit_to_data(trials: Mapping[Path, Trial], places: Mapping[Path, Path]) -> dict[Path, Trial]:
@@ -196,8 +250,9 @@ def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
     return str(combine_checksums(data.checksums))
 
 
-def _write_tables(trials: Mapping[Path, Trial], output: Path) -> list[Row]:
+def _write_tables(trials: Mapping[Path, Trial], output: Path, outsiders: Mapping[str, Path]) -> list[Row]:
     """Write tables and pictures of what is finished; nothing if nothing is."""
+    from nmt.comparison.outsiders import make_outsider_results
     from nmt.comparison.pictures import draw_pictures
     from nmt.comparison.results import make_rows
     from nmt.comparison.summary import as_csv, as_latex, comparison_sections
@@ -205,7 +260,8 @@ def _write_tables(trials: Mapping[Path, Trial], output: Path) -> list[Row]:
     from nmt.corpus.data_report import format_markdown
 
     finished = {folder: read_record(folder / RESULT) for folder in trials if (folder / RESULT).exists()}
-    rows = make_rows({folder: {**result, "name": trials[folder].name} for folder, result in finished.items()})
+    named = {folder: {**result, "name": trials[folder].name} for folder, result in finished.items()}
+    rows = make_rows(named | make_outsider_results(outsiders, named, output / OUTSIDERS)) if named else []
     if rows:
         missing = [trial.title for folder, trial in trials.items() if folder not in finished]
         draw_pictures(rows, output)

@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmt.comparison.trial import CONFIG, HYPOTHESES, REFERENCES
 from nmt.config import read_config
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, compare_systems
 from nmt.evaluation.model_evaluation import MAX_TESTED
+from nmt.evaluation.several_seeds import MeanDifference, compare_over_seeds
+from nmt.system.files import check_file, read_text
+from nmt.system.limits import MAX_TEXT_FILE
 
 Result = Mapping[str, Any]
 """Content of a trial's `result.json`."""
@@ -27,11 +30,13 @@ class Row:
         results: The result of each seed.
         p_values: For each seed, the probability of its difference in BLEU from the first config with the same seed if
             both were equally good; None for the first, and where test sets or scoring differ.
+        over_seeds: The mean difference over all seeds, and its probability; None with fewer than two to compare.
     """
 
     name: str
     results: Sequence[Result]
     p_values: Sequence[float | None]
+    over_seeds: MeanDifference | None = None
 
     def values(self, *path: str) -> list[float]:
         """A number of each seed by its keys; those without it are left out."""
@@ -60,7 +65,8 @@ class Row:
     def as_json(self, first: Row) -> dict[str, Any]:
         """As plain values, with the differences from the first config."""
         tests = {"p_values": list(self.p_values), "differences": self.differences(first)}
-        return {"name": self.name, **tests, "results": list(self.results)}
+        over_seeds = None if self.over_seeds is None else self.over_seeds._asdict()
+        return {"name": self.name, **tests, "over_seeds": over_seeds, "results": list(self.results)}
 
 
 def dig(value: Any, path: Sequence[str]) -> Any:
@@ -76,33 +82,59 @@ def make_rows(finished: Mapping[Path, Result]) -> list[Row]:
     Args:
         finished: Results by the folder of the trial, in order.
     """
-    p_values = _test(finished)
+    tests = _test(finished)
     by_name: dict[str, list[Path]] = {}
     for folder, result in finished.items():
         by_name.setdefault(result["name"], []).append(folder)
     return [
-        Row(name, [finished[folder] for folder in folders], [p_values.get(folder) for folder in folders])
+        Row(
+            name,
+            [finished[folder] for folder in folders],
+            [tests[folder].p_value if folder in tests else None for folder in folders],
+            _test_over_seeds([(folder, tests[folder]) for folder in folders if folder in tests]),
+        )
         for name, folders in by_name.items()
     ]
 
 
-def _test(finished: Mapping[Path, Result]) -> dict[Path, float | None]:
+class _SeedTest(NamedTuple):
+    """A paired test of a trial and the baseline with the same seed."""
+
+    baseline: Path
+    p_value: float | None
+
+
+def _test(finished: Mapping[Path, Result]) -> dict[Path, _SeedTest]:
     """p-values in BLEU by paired bootstrap resampling, seed by seed, of test sets that are not too large for it."""
-    p_values: dict[Path, float | None] = {}
+    tests: dict[Path, _SeedTest] = {}
     first = next((result["name"] for result in finished.values()), None)
     test_sets = {folder: _test_set(folder, result) for folder, result in finished.items()}
     for baseline, result in finished.items():
         if result["name"] != first or result["sentences"] > MAX_TESTED:
             continue
         others = [folder for folder in finished if folder != baseline and test_sets[folder] == test_sets[baseline]]
-        systems = [(str(folder), _lines(folder / HYPOTHESES)) for folder in (baseline, *others)]
-        examples = [Example("", tuple(line.split("\t"))) for line in _lines(baseline / REFERENCES)]
         if others:
-            config = read_config(baseline / CONFIG)
-            rules = ScoringRules.for_config(config)
-            _, *compared = compare_systems(systems, examples, rules)["bleu"]
-            p_values |= {folder: comparison.p_value for folder, comparison in zip(others, compared, strict=True)}
-    return p_values
+            systems = [(str(folder), _lines(folder / HYPOTHESES)) for folder in (baseline, *others)]
+            _, *compared = compare_systems(systems, *_test_examples(baseline))["bleu"]
+            for folder, comparison in zip(others, compared, strict=True):
+                tests[folder] = _SeedTest(baseline, comparison.p_value)
+    return tests
+
+
+def _test_over_seeds(seeds: Sequence[tuple[Path, _SeedTest]]) -> MeanDifference | None:
+    """The mean difference of trials of one config from the baseline, which have one test set."""
+    test_sets = {tuple(_lines(folder / REFERENCES)) for folder, _ in seeds}
+    if len({test.baseline for _, test in seeds}) < 2 or len(test_sets) > 1:
+        return None
+    pairs = [(_lines(folder / HYPOTHESES), _lines(test.baseline / HYPOTHESES)) for folder, test in seeds]
+    return compare_over_seeds(pairs, *_test_examples(seeds[0][1].baseline))
+
+
+def _test_examples(baseline: Path) -> tuple[list[Example], ScoringRules]:
+    """The test set of a trial, without its sources, and how it is scored."""
+    config = read_config(baseline / CONFIG)
+    examples = [Example("", tuple(line.split("\t"))) for line in _lines(baseline / REFERENCES)]
+    return examples, ScoringRules.for_config(config)
 
 
 def _test_set(folder: Path, result: Result) -> tuple[int, str, list[str]]:
@@ -111,4 +143,6 @@ def _test_set(folder: Path, result: Result) -> tuple[int, str, list[str]]:
 
 
 def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n") if path.is_file() else []
+    if not check_file(path, path.parent).exists():
+        return []
+    return read_text(path, MAX_TEXT_FILE, path.parent).removesuffix("\n").split("\n")

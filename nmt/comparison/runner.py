@@ -21,7 +21,8 @@ from nmt.comparison.trial import FAILURE, RESULT, RUN, TRAINING, read_record
 from nmt.corpus.processes import available_cores
 from nmt.drawing.charts import read_metrics
 from nmt.system.errors import DataError, RunInterrupted, shorten
-from nmt.system.files import read_json
+from nmt.system.files import read_bytes, read_json, read_text
+from nmt.system.limits import MAX_JSON, MAX_TEXT_FILE
 from nmt.system.replacement import is_locked
 from nmt.system.signals import ENDING, handled_signals
 from nmt.system.tables import Table
@@ -137,10 +138,11 @@ def _summary(job: Job) -> str:
 
 def _reason(job: Job) -> str:
     """Why a trial failed: its error, or the last line of its log."""
-    with contextlib.suppress(OSError):
-        return "; ".join((job.folder / FAILURE).read_text(encoding="utf-8").splitlines())
-    with contextlib.suppress(OSError):
-        if lines := (job.folder / LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines():
+    with contextlib.suppress(OSError, DataError):
+        return "; ".join(read_text(job.folder / FAILURE, MAX_JSON, job.folder).splitlines())
+    with contextlib.suppress(OSError, DataError):
+        log_text = read_bytes(job.folder / LOG, MAX_TEXT_FILE, job.folder).decode("utf-8", "replace")
+        if lines := log_text.strip().splitlines():
             return f"{shorten(lines[-1].removeprefix('nmt: error: '))}; see {job.folder / LOG}"
     return f"its process ended without a result; see {job.folder / LOG}"
 
@@ -203,7 +205,7 @@ def _progress(job: Job) -> list[str]:
             minutes = f"{result['total_seconds'] / 60:.1f}"
             return [f"{result['updates']:,}", minutes, f"{result['scores']['bleu']['value']:.2f}"]
         total = read_json(job.folder / RUN / "run.json")["total_updates"]
-        entries = list(read_metrics((job.folder / RUN / METRICS).read_bytes()))
+        entries = list(read_metrics(job.folder / RUN / METRICS))
         updates, minutes = f"{entries[-1]['update']:,} of {total:,}", f"{entries[-1]['seconds'] / 60:.1f}"
         return [updates, minutes, ([""] + [f"valid {entry['bleu']:.2f}" for entry in entries if "bleu" in entry])[-1]]
     return ["", "", ""]

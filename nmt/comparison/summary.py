@@ -9,8 +9,11 @@ from nmt.evaluation.attention_statistics import LABELS
 from nmt.evaluation.breakdown import FEWEST
 from nmt.evaluation.metrics import SIGNIFICANT, name_direction
 from nmt.evaluation.model_evaluation import MAX_TESTED
+from nmt.evaluation.several_seeds import TRIALS
 from nmt.system.tables import ReportSection, Table
 
+OVER_SEEDS = "mean difference (p)"
+"""Title of the column of differences over all seeds."""
 SCORES, CURVES, LENGTHS = "bleu.png", "curves.png", "lengths.png"
 MISSING = "-"
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -55,13 +58,19 @@ def _note(rows: Sequence[Row], missing: Sequence[str]) -> str:
     of_config = f" of {first['config']}" if "config" in first else ""
     seeds = ", ".join(map(str, sorted({result["seed"] for row in rows for result in row.results})))
     bleu, chrf = (" or ".join(_signatures(rows, metric)) for metric in ("bleu", "chrf"))
+    over_seeds = ""
+    if any(row.over_seeds for row in rows):
+        over_seeds = (
+            f" The mean difference over seeds has p by approximate randomisation of {TRIALS:,} trials, stratified by "
+            "seed, in which a sentence is exchanged with all seeds or none: what another test set would change."
+        )
     return (
         f"{first['sentences']:,} sentences of {first['split']}{of_config}, beam {first['beam_size']}, seeds {seeds}. "
         f"BLEU is {bleu}. chrF is {chrf}. Scores are means over seeds, ± half of the 95% interval of a bootstrap over "
         f"sentences. Differences in BLEU are from {baseline} with the same seed, with two-sided p by a paired "
         f"bootstrap, marked (better, worse, bold) below {SIGNIFICANT}; {MISSING} is {baseline} itself, another test "
-        f"set or scoring, a seed without {baseline}, or over {MAX_TESTED:,} sentences. What another seed changes is in "
-        "the deviation (SD)." + (f" Without a result: {'; '.join(missing)}." if missing else "")
+        f"set or scoring, a seed without {baseline}, or over {MAX_TESTED:,} sentences.{over_seeds} What another seed "
+        "changes is in the deviation (SD)." + (f" Without a result: {'; '.join(missing)}." if missing else "")
     )
 
 
@@ -71,14 +80,20 @@ def _signatures(rows: Sequence[Row], metric: str) -> list[str]:
 
 
 def score_table(rows: Sequence[Row]) -> Table:
-    """BLEU and chrF with intervals, significance, the deviation over seeds, and perplexity."""
-    header = ["config", "seeds", "BLEU", "difference (p)", "std over seeds", "chrF", "perplexity", "length ratio"]
+    """BLEU and chrF with intervals, significance, the deviation over seeds, and perplexity.
+
+    Where a config has several seeds, the mean difference over them stands beside those of each.
+    """
+    over_seeds = [OVER_SEEDS] if any(row.over_seeds for row in rows) else []
+    header = ["config", "seeds", "BLEU", "difference (p)", *over_seeds, "std over seeds", "chrF", "perplexity"]
+    header.append("length ratio")
     cells = [
         [
             row.name,
             str(len(row.results)),
             _with_interval(row, "bleu"),
             ", ".join(_differences(row, rows[0], "{:+z.2f} ({:.3f}, {})")),
+            *([_mean_difference(row, "{:+z.2f} ({:.3f}, {})")] if over_seeds else []),
             _number(row.deviation("scores", "bleu", "value"), ".2f"),
             _with_interval(row, "chrf"),
             _number(row.mean("teacher_forced", "perplexity"), ".2f"),
@@ -97,6 +112,15 @@ def _differences(row: Row, first: Row, significant: str) -> Iterator[str]:
         else:
             form = significant if p < SIGNIFICANT else "{:+z.2f} ({:.3f})"
             yield form.format(difference, p, name_direction(difference))
+
+
+def _mean_difference(row: Row, significant: str) -> str:
+    """The mean difference over seeds and its p-value, in this form if significant."""
+    if row.over_seeds is None:
+        return MISSING
+    difference, p = row.over_seeds
+    form = significant if p < SIGNIFICANT else "{:+z.2f} ({:.3f})"
+    return form.format(difference, p, name_direction(difference))
 
 
 def _with_interval(row: Row, metric: str) -> str:
@@ -118,7 +142,7 @@ def _cost_table(rows: Sequence[Row]) -> Table:
         [
             row.name,
             *(_number(row.mean(name), format_, scale) for name, scale, format_ in columns.values()),
-            ", ".join(sorted({result["precision"] for result in row.results})),
+            ", ".join(sorted({result["precision"] or MISSING for result in row.results})),
         ]
         for row in rows
     ]
@@ -147,7 +171,7 @@ def _length_tables(rows: Sequence[Row]) -> Iterator[str | Table]:
         "joined are test pairs joined end to end. A bin of fewer than "
         f"{FEWEST} sentences is {MISSING}."
     )
-    for bins in dict.fromkeys(map(bins_of, rows)):
+    for bins in filter(None, dict.fromkeys(map(bins_of, rows))):
         header = ["config", *(f"{'joined ' if joined else ''}{name} (n={n:,})" for name, n, joined in bins)]
         for key, caption in (("bleu", "BLEU"), ("entropy", "entropy of attention, nats")):
             same = [row for row in rows if bins_of(row) == bins]
@@ -185,8 +209,8 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 LATEX_COLUMNS = {"config": "Config", "seeds": "Seeds", "BLEU": "BLEU", "difference (p)": r"$\Delta$BLEU ($p$)"}
-LATEX_COLUMNS |= {"std over seeds": "SD", "chrF": "chrF"}
-"""Columns of the score table for papers, and their titles there."""
+LATEX_COLUMNS |= {OVER_SEEDS: r"Mean $\Delta$ ($p$)", "std over seeds": "SD", "chrF": "chrF"}
+"""Columns of the score table for papers, if they are there, and their titles."""
 _ESCAPES = {character: f"\\{character}" for character in "&%$#_{}"}
 _ESCAPES |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
 ESCAPES = str.maketrans(_ESCAPES | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar\allowbreak{}"})
@@ -201,13 +225,16 @@ def as_latex(rows: Sequence[Row], missing: Sequence[str] = ()) -> str:
         missing: What trials without a result are called, for the caption.
     """
     table = score_table(rows)
-    columns = [table.header.index(name) for name in LATEX_COLUMNS]
+    titles = {name: title for name, title in LATEX_COLUMNS.items() if name in table.header}
+    columns = [table.header.index(name) for name in titles]
     lines = [[row[column].translate(ESCAPES) for column in columns] for row in table.rows]
     for line, row in zip(lines, rows, strict=True):  # the sign says the direction in less space
         seeds = [*_differences(row, rows[0], r"\textbf{{{:+z.2f} ({:.3f})}}")]
+        if OVER_SEEDS in titles:
+            line[4] = _mean_difference(row, r"\textbf{{{:+z.2f} ({:.3f})}}")
         line[3] = seeds[0] if len(seeds) == 1 else r"\shortstack[r]{" + r"\\".join(seeds) + "}"
     body = [[name, *(cell.replace("-", "$-$") for cell in cells)] for name, *cells in lines]
-    titles, *written = [" & ".join(line) + r" \\" for line in ([*LATEX_COLUMNS.values()], *body)]
+    header, *written = [" & ".join(line) + r" \\" for line in ([*titles.values()], *body)]
     caption = rf"\caption{{{_note(rows, missing).translate(ESCAPES)}}}"
     begin = [
         r"\begin{table}",
@@ -216,4 +243,4 @@ def as_latex(rows: Sequence[Row], missing: Sequence[str] = ()) -> str:
         rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}",
     ]
     end = [r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
-    return "\n".join([r"% \usepackage{booktabs}", *begin, r"\toprule", titles, r"\midrule", *written, *end])
+    return "\n".join([r"% \usepackage{booktabs}", *begin, r"\toprule", header, r"\midrule", *written, *end])

@@ -15,15 +15,17 @@ from nmt.corpus.dataset import has_repaired_references, open_data, read_examples
 from nmt.corpus.identity import identities
 from nmt.corpus.lines import read_file_lines
 from nmt.corpus.prepare import fit_to_data, write_data
+from nmt.corpus.sources import LineReport, read_sentences
 from nmt.corpus.splitting import Example
 from nmt.evaluation.breakdown import Breakdown, accuracy_by_frequency
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
 from nmt.evaluation.training_text import count_training_words, read_training_pairs
 from nmt.models.run_records import RunOutcome, find_model, read_value
-from nmt.models.storage import SavedModel
+from nmt.models.storage import WEIGHTS, SavedModel
 from nmt.system.errors import ConfigError, DataError, name_differences
-from nmt.system.files import open_text, read_json, write_json, write_text
+from nmt.system.files import check_file, open_text, read_json, read_text, sha256, write_json, write_text
+from nmt.system.limits import MAX_EXAMPLES
 from nmt.system.outputs import check_output
 from nmt.system.tables import ReportSection, Table
 from nmt.training.run import train
@@ -86,30 +88,44 @@ class Steps:
         synthetic = {"source": self.files("synthetic"), "weight": self.weight, "tag": self.tag}
         extra = {**self.config.data.model_dump(mode="json")["extra"], "synthetic": synthetic}
         complete = load_config(self.config, {"data.extra": extra})
-        for text in () if (self.folder / ORIGINAL).exists() else self.text:
-            if not any(map(bytes.strip, read_file_lines(Path(text), None))):
+        for text in () if (self.folder / ORIGINAL).exists() else map(Path, self.text):
+            report = LineReport(0)
+            sentences = sum(1 for sentence in read_sentences(check_file(text, None), report) if sentence.strip())
+            if not sentences and not report.malformed:
                 raise DataError(f"{text}: is empty; give a file with sentences, one per line")
+            report.check(self.config.data.max_malformed if sentences else None)
         return complete
 
     def claim(self) -> None:
         """Make the folder that of these steps.
 
         Raises:
-            DataError: It has other steps, or something else.
+            DataError: It has other steps, or something else, or a file that it is made from has changed.
         """
         names = ("text", "teacher", "sample", "round_trip", "weight", "tag", "split")
         choices = {name: getattr(self, name) for name in names}
         check_output(self.folder, MARKER, overwrite=True)
         if not (self.folder / MARKER).exists():
             self.folder.mkdir(parents=True, exist_ok=True)
+            contents = {str(path): sha256(path) for path in self.inputs() if path.is_file()}
+            write_json(self.folder / MARKER, {**choices, "sha256": contents})
+        if not (self.folder / CONFIG).exists():  # a kill may come between the two
             write_text(self.folder / CONFIG, dump_config(self.config))
-            write_json(self.folder / MARKER, choices)
         there = read_json(self.folder / MARKER)
         differing = name_differences((name, there.get(name), here) for name, here in choices.items())
         differing += differing_keys(load_config(self.folder / CONFIG), self.config)
         if differing:
             other = f"was made with other settings: {', '.join(differing)}"
             raise DataError(f"{self.folder}: {other}; choose another --output")
+        contents = there.get("sha256", {})  # earlier versions did not record them
+        for path in filter(Path.is_file, self.inputs()):
+            if contents.get(str(path), content := sha256(path)) != content:
+                raise DataError(f"{path}: has changed since {self.folder} was made from it; choose another --output")
+
+    def inputs(self) -> list[Path]:
+        """Files that the folder is made from; some may no longer be there, or be places on the web."""
+        teachers = [find_model(Path(teacher)) / WEIGHTS for teacher in self.teacher]
+        return [*map(Path, self.text), *map(Path, self.config.data.source), *teachers]
 
     def run(self, complete: Config) -> tuple[list[ReportSection], ModelEvaluation]:
         """Do what is left to do; a student of teachers has new weights, and what is `auto` as for the pairs alone.
@@ -128,7 +144,7 @@ class Steps:
         models = [find_model(Path(path)) for path in self.teacher] or [self.train(self.reverse(alone), "reverse")]
         translated = self.translate(models, original, "translated.txt", sample=self.sample)
         again = None if self.round_trip is None else self.translate([alone], translated, "round_trip.txt")
-        if not files[1].exists():
+        if not all(map(Path.exists, files)):
             self.write_pairs(files, original, translated, again)
         complete = fit_to_data(complete, data) if self.teacher else self.go_on(alone, complete)
         return self.evaluate({"pairs alone": alone, "with synthetic pairs": self.train(complete, "complete")})
@@ -177,8 +193,9 @@ class Steps:
         source: list[str] = []
         for name, pairs in (("train", self.training_text()), ("valid", valid)):
             if pairs:
-                source += (files := self.files(f"reverse/{name}"))
-                if not Path(files[1]).exists():
+                files = [*map(Path, self.files(f"reverse/{name}"))]
+                source += map(str, files)
+                if not all(map(Path.exists, files)):
                     self.write(files, pairs)
         values = {
             "name": f"{self.config.name}-reverse",
@@ -196,9 +213,9 @@ class Steps:
         }
         return load_config(self.config, values)
 
-    def write(self, files: Sequence[str | Path], pairs: Iterable[Pair]) -> None:
-        """Write pairs into two files, in the order of the config's languages."""
-        with open_text(Path(files[0])) as one, open_text(Path(files[1])) as other:
+    def write(self, files: Sequence[Path], pairs: Iterable[Pair]) -> None:
+        """Write pairs into two files, in the order of the config's languages; only both of them are a finished step."""
+        with open_text(files[0]) as one, open_text(files[1]) as other:
             for pair in pairs:
                 for file, text in zip((one, other), pair[:: -1 if self.config.data.reverse else 1], strict=True):
                     file.write(f"{text}\n")
@@ -222,10 +239,9 @@ class Steps:
             DataError: None is left.
         """
         lines: Iterable[str] = (pair.src for pair in self.training_text())
+        report = LineReport(0)
         if self.text:
-            lines = (
-                line.decode("utf-8", "replace") for file in self.text for line in read_file_lines(Path(file), None)
-            )
+            lines = (line for file in self.text for line in read_sentences(Path(file), report))
         tests = self.examples("valid") + self.examples("test")
         texts = [text for example in tests for text in ([example.src] if self.teacher else example.references)]
         unseen, new, leaks = {*identities(texts).tolist()}, set[int](), 0
@@ -239,6 +255,8 @@ class Steps:
             if not new:
                 where = ", ".join(self.text) or "training sources"
                 raise DataError(f"{where}: no sentence that is not in valid or test; give more text")
+        for number, places in report.locate():
+            log.warning(f"{path}: left out are {number} ({places})")
         log.info(f"{path}: {len(new):,} distinct sentences; {leaks:,} left out because valid or test have them")
 
     def open(self, models: Sequence[Path], overrides: Overrides = ()) -> tuple[list[SavedModel], Translator]:
@@ -259,12 +277,12 @@ class Steps:
 
     def write_pairs(self, files: Sequence[Path], original: Path, translated: Path, again: Path | None) -> None:
         """Write the synthetic pairs; of those with a round trip, the ones that come back close enough."""
-        texts = [path.read_text(encoding="utf-8").split("\n")[:-1] for path in (original, translated)]
+        texts = [_read_lines(path) for path in (original, translated)]
         src, tgt = texts if self.teacher else texts[::-1]
         pairs = [Pair(*both) for both in zip(src, tgt, strict=True)]
         if again is not None:
             examples = [Example(source, (text,)) for source, text in pairs]
-            scores = sentence_scores(examples, again.read_text(encoding="utf-8").split("\n")[:-1], self.rules, "chrf")
+            scores = sentence_scores(examples, _read_lines(again), self.rules, "chrf")
             least = self.round_trip or 0
             pairs = [pair for pair, score in zip(pairs, scores, strict=True) if score >= least]
             log.info(f"{again}: {len(pairs):,} of {len(src):,} sentences come back with a chrF of {least:g} or more")
@@ -293,3 +311,8 @@ class Steps:
         sections = [steps, next(Breakdown(accuracy, {}, {}, []).sections())]
         write_text(self.folder / "table.md", format_markdown("Synthetic pairs", sections, self.folder))
         return sections, evaluation
+
+
+def _read_lines(path: Path) -> list[str]:
+    """The lines of a file that an earlier step wrote."""
+    return read_text(path, MAX_EXAMPLES, path.parent).split("\n")[:-1]

@@ -198,7 +198,7 @@ def _describe_training(run: Path) -> dict[str, Any]:
         "peak_mib": round(peak_memory() / MIB),
         "curve": [
             {key: entry[key] for key in ("update", "seconds", "loss", "bleu") if key in entry}
-            for entry in read_metrics((run / METRICS).read_bytes())
+            for entry in read_metrics(run / METRICS)
             if entry["kind"] == "valid"
         ],
     }

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from nmt.config.sections import Count
 from nmt.system.errors import ConfigError
+from nmt.system.files import read_bytes
+from nmt.system.limits import MAX_JSON
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def import_score(path: str) -> type:
 
 def _name_classes(file: Path) -> str:
     """What to type for the scores in a file, which is not run."""
-    text = file.read_text("utf-8", "replace") if file.is_file() else ""
+    text = read_bytes(file, MAX_JSON).decode("utf-8", "replace") if file.is_file() else ""
     classes = re.findall(r"^class (\w+)\(.*\bScore\b", text, re.MULTILINE) or ["CLASS"]
     scores = " or ".join(f"score={file.stem}.{name}" for name in classes)
     return f"start the command with PYTHONPATH={shlex.quote(str(file.parent))} and set {scores}"

@@ -1,5 +1,6 @@
 """Comparison files: what `nmt compare` trains."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,8 @@ from nmt.config.sections import Config, Files, Positive, Section, Seed, key
 from nmt.config.tree import dotted, parse_yaml
 from nmt.system.errors import ConfigError, shorten
 from nmt.system.files import shipped
+
+log = logging.getLogger(__name__)
 
 FOLDER = "configs/comparisons"
 Values = Annotated[tuple[Any, ...], Field(min_length=1)]
@@ -66,6 +69,10 @@ def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> Compariso
     for field, value in used.items():
         below = values.get(field)
         values[field] = {**below, **value} if isinstance(below, dict) and isinstance(value, Mapping) else value
+    updates = used.get("settings", {}).get("train.max_updates")
+    if updates is not None and "budget_minutes" in values and "budget_minutes" not in used:
+        values |= {"budget_minutes": None, "settings": _to_the_end(updates) | values["settings"]}
+        log.info(f"{path}: train.max_updates={updates} replaces its budget_minutes")
     try:
         return ComparisonSection.model_validate(values)
     except ValidationError as error:
@@ -74,6 +81,11 @@ def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> Compariso
             for key_path, message in find_problems(error, values, ComparisonSection)
         ]
         raise ConfigError(*lines) from None
+
+
+def _to_the_end(updates: Any) -> dict[str, Any]:
+    """Settings with which a training makes so many updates, and does not end before them; an epoch has at least one."""
+    return {"train.epochs": updates, "train.validation.patience": None}
 
 
 def names_config(name: str) -> bool:

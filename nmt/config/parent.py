@@ -12,8 +12,9 @@ MODEL_KEYS = ("model.",)
 _REPAIRS = ("unicode", "control_characters", "html_entities", "quotes", "dashes")
 TEXT_KEYS = ("text.", *(f"data.cleaning.{name}" for name in _REPAIRS))
 """Beginnings of the keys that decide what becomes of text."""
-_OTHER_KEYS = ("text.max_length", "model.initialization", "model.attention.dropout", *(f"model.{n}" for n in DROPOUT))
-"""Beginnings of keys among them that may differ."""
+_TRAINING = ("initialization", "attention.dropout", "attention.past.loss_weight", *DROPOUT)
+_OTHER_KEYS = ("text.max_length", *(f"model.{name}" for name in _TRAINING))
+"""Beginnings of keys among them that may differ: those of a model are for training alone."""
 
 
 def is_inherited(key: str, of: tuple[str, ...]) -> bool:

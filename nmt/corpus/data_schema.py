@@ -45,7 +45,7 @@ class ExtraReport:
     repetitions: int
 
     def __str__(self) -> str:
-        again = f", repeated {self.repetitions:,} times" if self.repetitions else ""
+        again = f", and {self.repetitions:,} repetitions of them" if self.repetitions else ""
         return (
             f"{self.read:,} pairs read, {self.clean:,} distinct and clean, {self.overlap:,} left out because valid or "
             f"test share them; {self.pairs:,} in training{again}"

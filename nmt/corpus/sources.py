@@ -15,7 +15,7 @@ from nmt.config import DataSection
 from nmt.corpus import Pair
 from nmt.corpus.endings import check_endings
 from nmt.corpus.lines import CSV, LONG_CELL, TOO_LONG, UNPACK, encode_pairs, in_blocks, read_file_lines, read_rows
-from nmt.corpus.tmx import read_units
+from nmt.corpus.tmx import Unit, read_units
 from nmt.system.errors import DataError, list_names, shorten
 from nmt.system.limits import OVERLONG
 from nmt.text.languages import base_language, is_language, language_name
@@ -24,8 +24,16 @@ log = logging.getLogger(__name__)
 
 TMX = ".tmx"
 """What the name of a translation memory has, plain or compressed."""
+MIN_PAIR = 100
+"""Bytes that a pair takes in memory, even if it is short."""
 MAX_LOCATIONS = 5
 """How many malformed lines are located in the report, per kind."""
+SAMPLE, FEWEST_LINES, SENTENCES = 200, 5, 0.9
+"""Lines that are looked at to tell a header of unknown words, how many there must be, and the share with sentences."""
+TITLE = re.compile(r"\w+(?:[ _-]\w+){0,2}")
+"""A title: up to three words, without a punctuation mark."""
+SENTENCE = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]|(?:\S+\s+){3}\S")
+"""What sentences have: a mark at which one ends, or at least four words."""
 NUMBER = re.compile("[0-9]{1,18}")
 """A sentence number, which fits into 64 bits."""
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
@@ -296,12 +304,23 @@ class TabSeparated(Source):
             columns = [numbers[0] for numbers in named]
             advice = f"`overrides={{'data.columns': {columns}}}`"
             raise DataError(f"{self.path}:1: source and target are columns {columns}: {advice}")
-        if all(named):
+        titled = is_csv and not all(named) and self._has_titles(lines)
+        if titled:
+            what = f"{shorten(' | '.join(line))} looks like a header, as the lines below have sentences: skipped"
+            log.warning(f"{self.path}:1: {what}; if it is a pair, move it to another line")
+        elif all(named):
             what = f"{shorten(' | '.join(line))} is a header, not a sentence pair: skipped"
             log.warning(f"{self.path}:1: {what}; if it is a pair, move it to another line")
         elif is_csv:
             log.info(f"{self.path}:1: names no languages: read like the lines below; if it is a header, delete it")
-        return all(named)
+        return titled or all(named)
+
+    def _has_titles(self, lines: Sequence[bytes]) -> bool:
+        """Whether the first line has a few words in each wanted column, and most lines below have sentences there."""
+        wanted = [[_cells(line)[column - 1 : column] for column in self.columns] for line in lines[: 1 + SAMPLE]]
+        first, *below = [["".join(cell) for cell in cells] for cells in wanted]
+        sentences = sum(all(map(SENTENCE.search, cells)) for cells in below)
+        return all(map(TITLE.fullmatch, first)) and len(below) >= FEWEST_LINES and sentences >= SENTENCES * len(below)
 
     def explain_empty(self, report: LineReport) -> str:
         """See `Source`."""
@@ -425,6 +444,8 @@ def _numbered_sentences(path: Path, report: LineReport) -> dict[int, str]:
 class TranslationMemory(Source):
     """A TMX file; units without text in both languages are counted as blank lines.
 
+    Several texts of a language, such as two translations of one source, are a pair each with every text of the other.
+
     Attributes:
         path: The file, plain or compressed.
         languages: Codes of source and target; `en` is also `en-GB` and `eng`.
@@ -439,16 +460,19 @@ class TranslationMemory(Source):
         return f"{self.path}: translation memory, {' to '.join(self.languages)}"
 
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
-        """About a megabyte of units at a time, as parallel lines that are numbered by unit."""
-        number = 1
-        units = itertools.islice(read_units(self.path), self.first_units)
-        for block in in_blocks(units, lambda unit: sum(map(len, unit.values()))):
-            pairs = [[_in_language(unit, code) for code in self.languages] for unit in block]
-            complete = [pair for pair in pairs if all(pair)]
-            report.read += len(pairs) - len(complete)
-            report.blank += len(pairs) - len(complete)
-            yield Chunk((str(self.path),) * 2, number, encode_pairs(complete))
-            number += len(block)
+        """About a megabyte of pairs at a time, as parallel lines that are numbered by unit."""
+        for block in in_blocks(self._pairs(report), lambda row: MIN_PAIR + len(row[1]) + len(row[2])):
+            number, *_ = block[0]
+            yield Chunk((str(self.path),) * 2, number, encode_pairs([row[1:] for row in block]))
+
+    def _pairs(self, report: LineReport) -> Iterator[tuple[int, str, str]]:
+        """Number of the unit, source and target of each pair; units without one are counted in `report`."""
+        for number, unit in enumerate(itertools.islice(read_units(self.path), self.first_units), 1):
+            src, tgt = (_in_language(unit, code) for code in self.languages)
+            if not (src and tgt):
+                report.read += 1
+                report.blank += 1
+            yield from ((number, *pair) for pair in itertools.product(src, tgt))
 
     def explain_empty(self, report: LineReport) -> str:
         """See `Source`."""
@@ -459,9 +483,10 @@ class TranslationMemory(Source):
         )
 
 
-def _in_language(unit: Mapping[str, str], code: str) -> str:
-    """The text of a unit in a language, of whatever region; empty if there is none."""
-    return unit.get(code.casefold()) or next((text for name, text in unit.items() if is_language(name, code)), "")
+def _in_language(unit: Unit, code: str) -> list[str]:
+    """The different texts of a unit in a language, of whatever region, that are not empty."""
+    texts = (text for name in unit if is_language(name, code) for text in unit[name] if text)
+    return list(dict.fromkeys(texts))
 
 
 def open_corpus(paths: Sequence[Path], data: DataSection = DataSection()) -> dict[str, Source]:
@@ -550,7 +575,7 @@ def _rows(chunk: Chunk, report: LineReport, numbers: int = 0) -> Iterator[list[s
     decoded = [*map(_decode, chunk.blocks)]
     all_utf8 = not any(map(NOT_UTF8.search, decoded))
     sides = [[line.removesuffix("\r") for line in text.split("\n")[:-1]] for text in decoded]
-    columns = chunk.columns or (1, 2)
+    columns = chunk.columns or range(1, 1 + len(sides))
     report.read += len(sides[0])
     for number, texts in enumerate(zip(*sides, strict=True), start=chunk.first_line):
         side = None if all_utf8 else next((side for side, text in enumerate(texts) if NOT_UTF8.search(text)), None)
@@ -571,6 +596,19 @@ def _rows(chunk: Chunk, report: LineReport, numbers: int = 0) -> Iterator[list[s
             if chunk.usual and len(cells) < chunk.usual:
                 report.doubt("fewer_columns", f"{chunk.files[0]}:{number}")
             yield [cells[column - 1] for column in columns]
+
+
+def read_sentences(path: Path, report: LineReport) -> Iterator[str]:
+    """Lines of a file of one language, plain or compressed; malformed ones are skipped and counted in `report`.
+
+    Raises:
+        DataError: The file cannot be read, or is in another encoding.
+    """
+    number = 1
+    for lines in in_blocks(read_file_lines(path, None), len):
+        chunk = Chunk((str(path),), number, (b"".join(lines),))
+        yield from (sentence for (sentence,) in _rows(chunk, report))
+        number += len(lines)
 
 
 def count_columns(line: bytes) -> int:

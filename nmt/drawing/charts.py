@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from nmt.drawing.picture import save_figure
+from nmt.system.files import read_bytes
+from nmt.system.limits import MAX_TEXT_FILE
 
 SHOWN = 0.999
 """Share of the training sentences of each side that the picture covers."""
@@ -61,7 +63,7 @@ def draw_learning_curve(run: Path) -> None:
         return
     from matplotlib.figure import Figure
 
-    entries = list(read_metrics((run / "metrics.jsonl").read_bytes()))
+    entries = list(read_metrics(run / "metrics.jsonl"))
     train, valid = ([entry for entry in entries if entry["kind"] == kind] for kind in ("train", "valid"))
     scores = [entry for entry in valid if {"bleu", "chrf"} <= entry.keys()]
     norms = [entry for entry in train if "gradient_norm" in entry]
@@ -94,9 +96,14 @@ def draw_learning_curve(run: Path) -> None:
     save_figure(figure, run / "learning_curve.png")
 
 
-def read_metrics(content: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the entries of a log, skipping damaged lines, as a picture should not end a run."""
-    for line in content.decode("utf-8", "replace").splitlines():
+def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a log, skipping damaged lines, as a picture should not end a run.
+
+    Raises:
+        DataError: It is not a regular file in its folder, or too large.
+        OSError: It cannot be read.
+    """
+    for line in read_bytes(path, MAX_TEXT_FILE, path.parent).decode("utf-8", "replace").splitlines():
         with contextlib.suppress(ValueError, RecursionError):
             entry = json.loads(line)
             if isinstance(entry, dict) and {"kind", "update"} <= entry.keys():

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import logging
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.system.errors import DataError
+from nmt.system.errors import DataError, list_names
 from nmt.system.files import atomic_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+log = logging.getLogger(__name__)
 
 DPI = 130  # of PNG and other pixel formats
 
@@ -32,16 +36,66 @@ def check_picture(path: Path) -> str:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the format of the file name's suffix.
+    """Write a figure in the format of the file name's suffix, in fonts that have its letters if they are installed.
 
     Raises:
         DataError: matplotlib does not support the format.
     """
     kind = check_picture(path)
+    if missing := choose_fonts(figure):
+        shown = list_names(sorted(missing))
+        advice = "install a font that has them, such as fonts-noto-cjk for Chinese, Japanese and Korean"
+        log.warning(f"{path}: no installed font has {shown}, drawn as boxes; {advice}")
     picture = io.BytesIO()  # as formats go back in what they write, and a pipe cannot
     with warnings.catch_warnings():
-        # Emoji and other characters that the font lacks are drawn as boxes; the user sees that.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # which has been said
         figure.savefig(picture, format=kind, dpi=DPI, bbox_inches="tight")
     with atomic_file(path) as temporary:
         temporary.write_bytes(picture.getvalue())
+
+
+def choose_fonts(figure: Figure) -> set[str]:
+    """Let the texts of a figure fall back to installed fonts that have what the usual one lacks.
+
+    Returns:
+        Characters that no installed font has.
+    """
+    from matplotlib.font_manager import FontProperties, findfont, fontManager
+    from matplotlib.text import Text
+
+    texts = figure.findobj(Text)
+    characters = {character for text in texts for character in text.get_text() if not character.isspace()}
+    missing = _lacking(findfont(FontProperties()), characters)
+    families: list[str] = []
+    for file in _font_files() if missing else ():
+        lacking = _lacking(file, missing)
+        if lacking != missing:
+            fontManager.addfont(file)
+            families.append(FontProperties(fname=file).get_name())
+            missing = lacking
+        if not missing:
+            break
+    for text in texts if families else ():
+        text.set_fontfamily([*text.get_fontfamily(), *families])
+    return missing
+
+
+@functools.cache
+def _font_files() -> list[str]:
+    """The files of installed fonts, in the order of their names; matplotlib's own list can be older than a font."""
+    from matplotlib.font_manager import findSystemFonts
+
+    return sorted(findSystemFonts())
+
+
+def _lacking(file: str, characters: set[str]) -> set[str]:
+    """Which of some characters a font does not have as outlines: all, if it is damaged or has only bitmaps."""
+    from matplotlib.ft2font import FT2Font
+
+    try:
+        font = FT2Font(file)
+    except (OSError, RuntimeError):
+        return characters
+    if not font.scalable:
+        return characters
+    return {character for character in characters if not font.get_char_index(ord(character))}

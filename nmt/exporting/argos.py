@@ -14,7 +14,8 @@ from nmt.exporting.formats import Format, Obstacle, describe_text
 from nmt.exporting.onnx_graph import BOOL, FLOAT, INT64, Graph, Port, Value
 from nmt.models.card import CARD, read_card
 from nmt.models.storage import SavedModel
-from nmt.system.files import write_json, write_text
+from nmt.system.files import read_bytes, write_json, write_text
+from nmt.system.limits import MAX_TEXT_FILE
 from nmt.system.version import __version__
 from nmt.text.languages import language_name
 
@@ -54,8 +55,9 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     with TemporaryDirectory(dir=path.parent, prefix=f"{path.name}-") as temporary:
         package = Path(temporary, code)
         (package / "model").mkdir(parents=True)
+        pieces = read_bytes(model.text / "src.subwords.model", MAX_TEXT_FILE, model.text)
         ctranslate2.save(model, package / "model", quantization)
-        (package / "sentencepiece.model").write_bytes((model.text / "src.subwords.model").read_bytes())
+        (package / "sentencepiece.model").write_bytes(pieces)
         (package / "minisbd").mkdir()
         write_splitter(package / "minisbd" / "rules.onnx")
         write_json(package / "metadata.json", metadata)

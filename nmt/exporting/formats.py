@@ -11,7 +11,8 @@ from nmt.config.messages import suggest
 from nmt.models.card import CARD, read_card
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError
-from nmt.system.files import write_text
+from nmt.system.files import check_file, read_bytes, write_text
+from nmt.system.limits import MAX_TEXT_FILE
 from nmt.training.findings import Finding
 
 FORMATS = ("ctranslate2", "onnx", "argos", "hub", "html")
@@ -125,7 +126,8 @@ def write_usage(model: SavedModel, path: Path, usage: str, program: str) -> Iter
     names = (("src", "source"), ("tgt", "target"))
     for (side, name), tokenizer in zip(names, model.load_processor().tokenizers, strict=True):
         if tokenizer.kind == "subword":
-            (path / f"{name}.spm").write_bytes((model.text / f"{side}.subwords.model").read_bytes())
+            pieces = check_file(model.text / f"{side}.subwords.model", model.text)
+            (path / f"{name}.spm").write_bytes(read_bytes(pieces, MAX_TEXT_FILE, model.text))
     remarks = list(describe_text(model, program))
     lines = "\n".join(f"- {remark}" for remark in remarks)
     write_text(path / CARD, usage.format(config=model.config, remarks=lines) + read_card(model.path))

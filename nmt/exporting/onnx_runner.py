@@ -73,5 +73,8 @@ def run(session: Any, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    with open(0, encoding="utf-8", errors="replace") as text:
-        print(*Translator(Path(__file__).parent).translate([line.rstrip("\n") for line in text]), sep="\n")
+    # Only a line feed ends a line, and both sides are UTF-8, whatever the locale.
+    with open(0, encoding="utf-8", errors="replace", newline="\n") as text:
+        lines = [line.lstrip("\ufeff").removesuffix("\n").removesuffix("\r") for line in text]
+    with open(1, "w", encoding="utf-8", newline="\n") as output:
+        output.writelines(f"{line}\n" for line in Translator(Path(__file__).parent).translate(lines))

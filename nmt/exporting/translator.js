@@ -8,7 +8,7 @@
     cs: "Ona čte knihu.", de: "Sie liest ein Buch.", en: "She is reading a book.", es: "Ella lee un libro.", fr: "Elle lit un livre.",
     it: "Lei legge un libro.", ja: "彼女は本を読んでいる。", pt: "Ela lê um livro.", ru: "Она читает книгу.", zh: "她在看书。",
   };
-  const [source, target] = data.languages, example = EXAMPLES[source.slice(0, 2)] ?? "", known = new Map();
+  const example = EXAMPLES[data.source] ?? "", known = new Map();
   let latest = 0, timer = 0;
 
   /** A function that finds the weights of a model by name, as float32 numbers. */
@@ -61,7 +61,7 @@
   function split(text) {
     const ends = /\n+|(?<=[.!?\u2026\u061f\u06d4\u0964]["'\u2019\u201d\u00bb)\]]*)\s+(?=\P{Ll})|(?<=[\u3002\uff01\uff1f]["'\u2019\u201d\u300d\u300f\uff09]*)(?=[^"'\u2019\u201d\u300d\u300f\uff09\s])/u;
     const picture = "[\u2600-\u27bf\u2b50\u2b55\u{1f000}-\u{1faff}]", run = `${picture}(?:${picture}|[.!?\u2026\u3002\ufe0e\ufe0f\u200d\u20e3\\s])*`;
-    const small = isInCapitals(text) ? (sentence) => sentence.slice(0, 1) + toSmall(sentence.slice(1), data.casings[0]) : /^en\b/i.test(source) ? untitle : String;
+    const small = isInCapitals(text) ? (sentence) => sentence.slice(0, 1) + toSmall(sentence.slice(1), data.casings[0]) : data.source === "en" ? untitle : String;
     const emoji = new RegExp(`(^${run}|${run}$)`, "u");
     return text.split(ends).flatMap((sentence) => small(sentence.trim()).split(emoji)).map((part) => part.trim()).filter(Boolean);
   }
@@ -117,27 +117,34 @@
   /** Translate what is in the box, or the example, and show it. */
   async function look() {
     const asked = ++latest, isLatest = () => asked === latest, text = decodeControl(at("text").value.trim() || example, data.models[0].text.repairs);
-    const sentences = split(text), done = [], glue = /^(zh|yue|ja)\b/.test(target) ? "" : " ";
+    const lines = text.split(/\r?\n/).map((line) => ({ sentences: split(line), done: [], set: isInCapitals(line) ? (written) => toCapitals(written, data.casings[1]) : String }));
+    const sentences = lines.flatMap((line) => line.sentences);
     const say = (text) => { at("asked").textContent = text; };
-    const set = isInCapitals(text) ? (written) => toCapitals(written, data.casings[1]) : String;
-    const show = (n, part = "") => { data.models[n].result.textContent = set([...done.map((each) => each[n].text), part].filter(Boolean).join(glue)); };
+    const show = (n, begun = lines, part = "") => {
+      const written = begun.map(({ done, set }, line) => set([...done.map((each) => each[n].text), line === begun.length - 1 ? part : ""].filter(Boolean).join(data.glue)));
+      data.models[n].result.textContent = written.join("\n");
+    };
     const setBusy = (busy) => data.models.forEach(({ result }) => result.setAttribute("aria-busy", busy));
     say("");
     setBusy(true);
     try {
-      for (const sentence of sentences) {
-        const each = known.get(sentence) ?? [];
-        for (const [n, model] of data.models.entries()) {
-          each[n] ??= await translate(model, sentence, isLatest, (part) => show(n, part));
-          if (!each[n]) return;
-          show(n, each[n].text);
+      for (const [number, line] of lines.entries()) {
+        const begun = lines.slice(0, number + 1);
+        for (const sentence of line.sentences) {
+          const each = known.get(sentence) ?? [];
+          for (const [n, model] of data.models.entries()) {
+            each[n] ??= await translate(model, sentence, isLatest, (part) => show(n, begun, part));
+            if (!each[n]) return;
+            show(n, begun, each[n].text);
+          }
+          known.set(sentence, each);
+          line.done.push(each);
         }
-        known.set(sentence, each);
-        done.push(each);
       }
       data.models.forEach((_, n) => show(n));
     } catch (error) { say(`Not translated: ${error.message}`); }
     setBusy(false);
+    const done = lines.flatMap((line) => line.done);
     const drawn = done.map((each, n) => ({ source: sentences[n], reference: null, gold: null, of: each.map(({ found }) => found) }));
     data.items = drawn.filter(({ of }) => of.every(Boolean));
     if (drawn.some(({ of }) => of.includes(null))) say(`Sentences of more than ${LONGEST_DRAWN} tokens are not drawn.`);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +24,18 @@ BAR = 24
 """Width of a bar for a share of 1, in columns."""
 NUMBERS = 8
 """Shown numbers of a vector."""
+
+
+class Explanation(str):
+    """Lines of text, which a notebook and a session of Python show as lines."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self)}</pre>"
 
 
 @as_nmt_errors()
@@ -79,7 +92,7 @@ def explain(
     lines = [f"{sentence} -> {forced.text}", *([f"read as unknown words: {' '.join(unknown)}"] if unknown else [])]
     for saved, _ in models.values():
         lines += [f"model: {saved.path}", ". ".join(filter(None, describe_mechanism(saved.config.model)))]
-    return "\n".join([*lines, "", *_lines(models[name], readings, sources, step - 1)]) + "\n"
+    return Explanation("\n".join([*lines, "", *_lines(models[name], readings, sources, step - 1)]) + "\n")
 
 
 def _read(translator: Translator, sentence: str, target: str | None) -> tuple[list[str], Forced]:

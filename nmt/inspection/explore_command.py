@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from nmt.translation.translator import Translator
 
 
+PAGE_NAME = "--output {}: a page is HTML; give a name that ends in .html"
+
+
 @as_nmt_errors()
 @plain_torch()
 def explore(
@@ -69,7 +72,7 @@ def explore(
         NmtError: A model, the text or the links cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
-    check_page(output, (src, ref, gold), overwrite=overwrite)
+    check_page(output, (src, ref, gold), overwrite=overwrite, otherwise="--picture draws the statistics")
     from nmt.corpus.splitting import Example
     from nmt.evaluation.input_text import InputText
     from nmt.inspection.explorer_data import make_explorer_page
@@ -120,11 +123,20 @@ def check_languages(models: Sequence[SavedModel]) -> None:
             raise ConfigError(f"--against {saved.path}: translates {languages}, not {wanted}")
 
 
-def check_page(output: AnyPath | None, inputs: Sequence[AnyPath | None], *, overwrite: bool) -> None:
-    """Check the file that a page is written to: devices and pipes are allowed."""
+def check_page(
+    output: AnyPath | None, inputs: Sequence[AnyPath | None], *, overwrite: bool, otherwise: str = ""
+) -> None:
+    """Check the file that a page is written to: devices and pipes are allowed.
+
+    Args:
+        output: The file.
+        inputs: Files that the command reads.
+        overwrite: True if a file that is not empty may be replaced.
+        otherwise: What writes a picture, for an error.
+    """
     from nmt.system.outputs import check_files
 
     path = as_path(output)
     if path is not None and path.suffix.lower() not in (".html", ".htm") and (path.is_file() or not path.exists()):
-        raise DataError(f"--output {path}: a page is HTML; give a name that ends in .html")
+        raise DataError("; ".join(filter(None, [PAGE_NAME.format(path), otherwise])))
     check_files({"--output": output}, inputs, overwrite=overwrite)

@@ -280,7 +280,12 @@ document.addEventListener("keydown", (event) => {
   if (bottom > 0 && top < innerHeight) document.querySelector("#lines [aria-pressed=true]").scrollIntoView({ block: "nearest" });
 });
 addEventListener("hashchange", follow);
-addEventListener("resize", draw);
+// Not the event of the window alone, as the frame of a notebook can be shown, or made wider, without it.
+let drawnWidth = document.documentElement.clientWidth;
+new ResizeObserver(() => {
+  const { clientWidth } = document.documentElement;
+  if (clientWidth !== drawnWidth) { drawnWidth = clientWidth; draw(); }
+}).observe(document.documentElement);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
 function save(name, type, content) {

@@ -21,6 +21,8 @@ from nmt.models.card import count, describe_model
 from nmt.models.run_records import describe_stop, find_data, read_value
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError
+from nmt.system.files import read_bytes
+from nmt.system.limits import MAX_PICTURE
 from nmt.system.tables import Table
 from nmt.text.languages import language_name
 from nmt.translation.translator import Translator
@@ -103,6 +105,12 @@ def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation) -> list[str
     )
     if stop := describe_stop(saved.path):
         sentences += f" {stop.capitalize()}."
+    short = evaluation.short_inputs
+    if short is not None and 2 * sum(short.passed.values()) < sum(short.of.values()):
+        sentences += (
+            f" Those are sentences like the ones that it learned from. It translates other text badly: of "
+            f"{sum(short.of.values())} short inputs, {sum(short.passed.values())} are without a visible error."
+        )
     return [sentences, *([f"Trained on {described['date']}."] if "date" in described else [])]
 
 
@@ -163,7 +171,8 @@ def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
     if evaluation.short_inputs is not None:
         yield (
             f"Judged by rules, {evaluation.short_inputs} pass: their translations repeat nothing, have a usual length, "
-            "and have the words, numbers and names that they must have."
+            "and have the words, numbers and names that they must have. Known words are common ones of Tatoeba; a "
+            "model of another corpus may never have read them."
         )
     signatures = "; ".join(f"{score.name} {score.signature}" for score in scores)
     yield f"Signatures, which say how each score was computed, for repeating it: {signatures}."
@@ -180,7 +189,7 @@ def _curves(models: Mapping[str, SavedModel]) -> Iterator[Figure]:
     for name, saved in models.items():
         path = saved.path.parent / CURVE
         if saved.path.name == "best" and path.is_file() and not path.is_symlink():
-            yield Figure.of_png(f"Learning curve of {name}", path.read_bytes())
+            yield Figure.of_png(f"Learning curve of {name}", read_bytes(path, MAX_PICTURE, path.parent))
 
 
 def _extremes(evaluation: ModelEvaluation, examples: Sequence[Example], rules: ScoringRules) -> Iterator[Block]:
@@ -241,10 +250,15 @@ def _data(saved: SavedModel) -> Iterator[Chapter]:
     try:
         directory = find_data(saved)
         sections = read_report(directory)
+        pictures = {
+            section.picture: read_bytes(directory / section.picture, MAX_PICTURE, directory)
+            for section in sections
+            if section.picture and (directory / section.picture).is_file()
+        }
     except (CheckpointError, DataError) as error:
         yield Chapter("Data", [f"left out: {error}"], folded=True)
         return
     for section in sections:
-        picture = directory / section.picture
-        shown = [Figure.of_png(section.title, picture.read_bytes())] if picture.is_file() else []
+        picture = pictures.get(section.picture)
+        shown = [] if picture is None else [Figure.of_png(section.title, picture)]
         yield Chapter(f"Data: {section.title.lower()}", [*section.blocks, *shown], folded=True)

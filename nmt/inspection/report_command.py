@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 from nmt.inspection.explore_command import check_page, open_all
 from nmt.system import options
@@ -11,6 +13,17 @@ from nmt.system.errors import as_nmt_errors
 from nmt.system.files import AnyPath, as_path, as_paths
 from nmt.system.options import Option
 from nmt.system.surroundings import plain_torch
+
+
+class ReportFile(type(Path())):  # type: ignore[misc]  # a path of this system
+    """The path of a report, which a notebook shows as a link."""
+
+    def __repr__(self) -> str:
+        return f"<Report {self}: open it in a browser>"
+
+    def _repr_html_(self) -> str:
+        name = html.escape(str(self))
+        return f'<p>Report: <a href="{html.escape(quote(self.as_posix()))}" target="_blank">{name}</a></p>'
 
 
 @as_nmt_errors()
@@ -68,4 +81,4 @@ def report(
     repaired = text.is_repaired([first[0]])
     page = make_report(opened, examples, what=text.name, title=heading, repaired=repaired, data=as_path(data))
     page.write(output, overwrite=True)
-    return Path(output)
+    return ReportFile(output)

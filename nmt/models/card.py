@@ -7,6 +7,8 @@ from typing import Any
 from nmt.config import Config
 from nmt.layers.attention.catalog import describe_mechanism
 from nmt.system.errors import printable
+from nmt.system.files import check_file, read_text
+from nmt.system.limits import MAX_JSON
 from nmt.text.languages import language_name
 
 CARD = "README.md"
@@ -37,9 +39,15 @@ def make_card(config: Config, metadata: Mapping[str, Any]) -> str:
 
 
 def read_card(directory: Path) -> str:
-    """The card of a model directory without commands of `nmt`, for other programs; empty if it has none."""
-    card = directory / CARD
-    lines = card.read_text(encoding="utf-8").splitlines(keepends=True) if card.exists() else []
+    """The card of a model directory without commands of `nmt`, for other programs; empty if it has none.
+
+    Raises:
+        DataError: It is not a small regular file of text in the directory.
+    """
+    card = check_file(directory / CARD, directory, MAX_JSON)
+    if not card.exists():
+        return ""
+    lines = read_text(card, MAX_JSON, directory).splitlines(keepends=True)
     return "".join(line for line in lines if "THIS_FOLDER" not in line)
 
 

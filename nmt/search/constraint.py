@@ -80,3 +80,22 @@ class ForcedPrefix:
         log_prob = log_probs.gather(1, word)
         log_probs.masked_fill_(word != PAD_ID, -torch.inf)
         log_probs.scatter_(1, word, log_prob)
+
+
+class WholeWord:
+    """Rules out going on inside the last word of a given beginning.
+
+    Args:
+        lengths: Words of the beginning of each source's translation, [B]; 0 if its last word may go on.
+        inside: True at ids of words that go on with a word, as pieces of subwords do, [V].
+    """
+
+    def __init__(self, lengths: Tensor, inside: Tensor) -> None:
+        self.lengths = lengths
+        self.inside = inside
+
+    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor) -> None:
+        """Rule out words that go on with the one before, at the step after the beginning."""
+        lengths = self.lengths.to(log_probs.device)[sources]
+        after = (lengths > 0) & (lengths == words.size(1))
+        log_probs.masked_fill_(after.unsqueeze(1) & self.inside.to(log_probs.device), -torch.inf)

@@ -13,7 +13,7 @@ from nmt.config import DecodeSection, SamplingSection
 from nmt.corpus.batching import pad
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam_tree import BeamTree, grow_tree
-from nmt.search.constraint import Constraint, ForcedPrefix, NoRepeat
+from nmt.search.constraint import Constraint, ForcedPrefix, NoRepeat, WholeWord
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.search import SearchSettings, search, search_steps
 from nmt.search.stepper import EnsembleStepper, Seq2SeqStepper, Stepper
@@ -43,6 +43,10 @@ class Searcher:
         self.frozen = frozen
         self._cached: tuple[int, Stepper[Any]] | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: not the prepared weights, which are made again."""
+        return {**vars(self), "_cached": None}
+
     def search(
         self,
         sources: Sequence[Ids],
@@ -50,6 +54,8 @@ class Searcher:
         with_alignment: bool = False,
         prefixes: Sequence[Ids] | None = None,
         *,
+        inside: Tensor | None = None,
+        ended: Sequence[bool] = (),
         advance: Callable[[Sequence[int]], object] = lambda batch: None,
     ) -> list[list[Hypothesis]]:
         """Search for translations, in batches of sources of similar length.
@@ -59,6 +65,8 @@ class Searcher:
             n_best: Maximum number of hypotheses per source.
             with_alignment: Keep alignments.
             prefixes: First target ids of the translation of each source; None leaves them free.
+            inside: True at ids of words that go on with a word, [V]; None if there are none.
+            ended: For each source, whether its prefix ends a word, which then does not go on.
             advance: Called with the indices of the sources of each finished batch.
 
         Returns:
@@ -77,7 +85,12 @@ class Searcher:
         width = n_best if self.options.sampling.temperature else self.options.beam_size
 
         def choose(batch: list[int]) -> SearchSettings:
-            forced = [] if prefixes is None else [ForcedPrefix([prefixes[n] for n in batch])]
+            forced: list[Constraint] = []
+            if prefixes is not None:
+                forced.append(ForcedPrefix([prefixes[n] for n in batch]))
+            if prefixes is not None and inside is not None:
+                lengths = [len(prefixes[n]) if ended[n] else 0 for n in batch]
+                forced.append(WholeWord(torch.tensor(lengths), inside))
             return self._settings([sources[n] for n in batch], n_best, with_alignment, forced)
 
         return self._in_batches(sources, width * sum(map(len, sources)), choose, advance)

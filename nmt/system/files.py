@@ -172,6 +172,19 @@ def read_bytes(path: Path, limit: int, folder: Path | None = None) -> bytes:
     return check_file(path, folder, limit).read_bytes()
 
 
+def read_text(path: Path, limit: int, folder: Path | None = None) -> str:
+    """The content of an untrusted text file; see `read_bytes`.
+
+    Raises:
+        DataError: It is not UTF-8, or `read_bytes` refuses it.
+        OSError: It cannot be read, or is a folder.
+    """
+    try:
+        return read_bytes(path, limit, folder).decode("utf-8")
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: is not UTF-8 text; convert it to UTF-8, or delete it") from None
+
+
 def real_path(path: Path) -> Path:
     """The absolute path of a file or folder, which need not exist, with links followed.
 

@@ -18,7 +18,9 @@ OVERLONG = f"longer than {MAX_LINE // MIB} MB"
 MAX_EXAMPLE = 4 * MIB
 """Bytes of an example with its references."""
 MAX_TEXT_FILE = 256 * MIB
-"""Bytes of a vocabulary, a tokenizer file, or the fingerprints of training sources."""
+"""Bytes of a vocabulary, a tokenizer file, the fingerprints of training sources, or the log of a run."""
+MAX_PICTURE = 16 * MIB
+"""Bytes of a picture of a run or of data."""
 MAX_HEADER = 16 * MIB
 """Bytes of the header of a weights file."""
 MAX_EXAMPLES = 4 * GIB

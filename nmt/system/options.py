@@ -67,16 +67,27 @@ def complete_comparison(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+MAX_SEEDS = 100
+"""Seeds of a comparison that are given by their number."""
+
+
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """Seeds from text such as 1,2,3.
+    """Seeds from text: 3 is how many, the seeds 1, 2 and 3; 1,2,3 are seeds, and so is 7, with a comma behind it.
 
     Raises:
-        ConfigError: They are not whole numbers.
+        ConfigError: They are not whole numbers, or it is no possible number of seeds.
     """
     try:
-        return tuple(int(part) for part in text.split(","))
+        numbers = [int(part) for part in text.removesuffix(",").split(",")]
     except ValueError:
         raise ConfigError(f"--seeds {text}: expected whole numbers with commas between them") from None
+    count = numbers[0]
+    if "," in text or count < 0:
+        return tuple(numbers)
+    if not 1 <= count <= MAX_SEEDS:
+        what = f"expected how many seeds, from 1 to {MAX_SEEDS}"
+        raise ConfigError(f"--seeds {text}: {what}; for the seed {text} only, write --seeds {text},")
+    return tuple(range(1, count + 1))
 
 
 MODEL = "Run or model directory. [default: the newest finished run under runs/]"

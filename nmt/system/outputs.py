@@ -84,7 +84,7 @@ def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
         raise DataError(f"{directory}: is inside the {kind.name} {folder}; choose another `output`")
     if directory.is_file():
         raise DataError(f"{directory}: is a file; give a folder as `output`")
-    if not directory.exists() or not any(directory.iterdir()):
+    if not directory.exists() or all(_LEFTOVER.fullmatch(path.name) for path in directory.iterdir()):
         return
     if not (directory / marker).exists():
         raise DataError(f"{directory}: contains other files (no {marker}); choose another `output`")

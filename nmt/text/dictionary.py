@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nmt.system.errors import DataError, shorten
 from nmt.system.files import read_bytes
-from nmt.system.limits import MAX_TEXT_FILE
+from nmt.system.limits import MAX_LINE, MAX_TEXT_FILE, OVERLONG
 from nmt.text.processor import TextProcessor
 
 
@@ -32,6 +32,8 @@ def read_dictionary(path: Path, processor: TextProcessor) -> Mapping[str, str]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
+        if len(line.encode()) > MAX_LINE:
+            raise DataError(f"{path}, line {number}: {OVERLONG}; write one entry per line")
         fields = [" ".join(field.split()) for field in line.split("\t")]
         if len(fields) != 2 or not all(fields):
             raise DataError(

@@ -84,7 +84,7 @@ class Normalizer:
             "unicode": partial(_compose, self.unicode) if self.unicode != "none" else None,
             "quotes": _straight_quotes if self.quotes else None,
             "dashes": partial(DASHES.sub, "-") if self.dashes else None,
-            "blanks": lambda text: " ".join(text.split()),  # every run of Unicode white space becomes one space
+            "blanks": _single_spaces,
         }
         return {name: step for name, step in steps.items() if step}
 
@@ -110,6 +110,11 @@ class Normalizer:
                     text = changed
             if text == before:
                 return text, tuple(applied)
+
+
+def _single_spaces(text: str) -> str:
+    """Every run of Unicode white space becomes one space."""
+    return " ".join(text.split())
 
 
 def decode_windows_1252(text: str) -> str:

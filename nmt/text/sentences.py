@@ -72,6 +72,10 @@ class SentenceSplitter:
         word = line[max(0, boundary.start() - LONGEST_WORD) : boundary.end("end")].split()[-1]
         return len(word) == 1 or self._tokenize is None or self._tokenize(word)[-1] == "."
 
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: not the tokenizer, which is made again."""
+        return {name: value for name, value in vars(self).items() if name != "_tokenize"}
+
     @cached_property
     def _tokenize(self) -> Callable[[str], list[str]] | None:
         """Splits a word into spaCy's tokens; None if spaCy does not know the language or is not installed."""

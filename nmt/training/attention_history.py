@@ -2,29 +2,20 @@
 
 import base64
 import contextlib
-import html
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from nmt.corpus.splitting import Example
-from nmt.drawing.heatmap import make_html_heatmap
 from nmt.system.encoding import as_bytes
 from nmt.system.errors import DataError
-from nmt.system.files import read_json, write_json, write_text
+from nmt.system.files import read_json, write_json
+from nmt.training.live_page import write_live_page
 from nmt.translation.sharpness import step_statistics
 from nmt.translation.translation import Translation
 
 WATCHED = "attention.json"
-PAGE = "live.html"
-FRAME = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="2">
-<title>{title}</title><style>:root {{ color-scheme: light dark }} caption {{ display: none }}
-body {{ display: flex; flex-wrap: wrap; align-items: start; gap: 1rem 3rem; font: 110% sans-serif }}
-h1 {{ font-size: 1em; width: 100% }}</style><h1>{title}</h1>
-{maps}
-"""
-"""The page of the newest validation; it loads itself again every two seconds, so that a browser follows the run."""
 FORMAT_VERSION = 1
 MAX_SIZE = 1 << 28
 """Maximum size of the file in bytes: 100 sentences and several heads make 100 kB or more per validation."""
@@ -58,10 +49,7 @@ def add_attention(run: Path, update: int, examples: Sequence[Example], reference
     }
     history = {"format_version": FORMAT_VERSION, "sentences": sentences, "validations": [*earlier, now]}
     write_json(run / WATCHED, history)
-    maps = "\n".join(make_html_heatmap(*read.weights) for read in references)
-    name = html.escape(run.name)
-    title = f"{name} after {update:,} updates: source across, target down; the darker, the larger the attention"
-    write_text(run / PAGE, FRAME.format(title=title, maps=maps))
+    write_live_page(run, history, references)
 
 
 def read_attention(run: Path) -> dict[str, Any]:

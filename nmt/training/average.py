@@ -51,6 +51,8 @@ def average(
     Raises:
         NmtError: There are fewer than two models, one cannot be used, or they differ in more than their weights.
     """
+    from nmt.config import differing_keys
+    from nmt.config.parent import MODEL_KEYS, is_inherited
     from nmt.models.run_records import find_model
     from nmt.models.storage import load_model, save_model
     from nmt.system.outputs import MODEL, check_directory
@@ -69,8 +71,12 @@ def average(
         strangers = []
         for directory in directories[1:]:
             other = load_model(directory, allowed_classes=allowed_classes)
-            if other.config.model != first.config.model or text_of(other) != text_of(first):
-                what = f"has a different model section or vocabulary than {first.path}"
+            differing = differing_keys(other.config.model, first.config.model, "model.")
+            differing = [key for key in differing if is_inherited(key, MODEL_KEYS)]
+            if text_of(other) != text_of(first):
+                differing.append("vocabulary or tokenizer")
+            if differing:
+                what = f"differs from {first.path} in {', '.join(differing)}"
                 raise CheckpointError(f"{other.path}: {what}; only models with the same ones can be averaged")
             (seed, parent), its = ((each.config.train.seed, each.config.parent.run) for each in (first, other))
             if its[0] != seed and (parent is None or its[1] != parent):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmt.drawing.heatmap import make_heatmap
+from nmt.drawing.picture import choose_fonts
 from nmt.system.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -77,4 +78,5 @@ class Board:
             for number, translation in enumerate(translations, 1):
                 weights, columns, rows = translation.weights
                 figure = make_heatmap(np.array(weights), columns, rows)
+                choose_fonts(figure)
                 self._writer.add_figure(f"attention/{number}", figure, update)

@@ -100,6 +100,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     from nmt.training.board import Board, check_board
     from nmt.training.directory import RunDirectory
     from nmt.training.interruption import STOP, Interruptions
+    from nmt.training.live_page import following
     from nmt.training.metrics_log import MetricsLog
     from nmt.training.resume import command_to_resume, resume_run
     from nmt.training.text_files import check_text
@@ -132,6 +133,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
 
     with (
         directory.opened(origin),
+        following(output) if workers.is_first else contextlib.nullcontext(),
         contextlib.closing(Board(board_folder, state.progress.update)) as board,
         contextlib.closing(LearningCurve(output)) as curve,
     ):
@@ -221,7 +223,8 @@ def _describe_validation(event: Validated) -> str:
 
 def _show_sentences(validator: Validator, update: int, output: Path, board: Board) -> None:
     """Show one sentence of a validation with its translation, and store the attention of those that are watched."""
-    from nmt.training.attention_history import PAGE, add_attention
+    from nmt.training.attention_history import add_attention
+    from nmt.training.live_page import PAGE
 
     if validator.sample:
         source, translation, reference = validator.sample

@@ -13,6 +13,9 @@ from nmt.translation.stream import within_memory
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 
+MAX_DRAWN = 200
+"""Tokens of a side that a picture shows; it grows quadratically."""
+
 Links = set[tuple[int, int]]
 """Word alignment of a pair: (source token, target token), counted from 0."""
 
@@ -43,7 +46,7 @@ def draw_alignment(translation: Translation, picture: Path) -> None:
 
     Raises:
         ConfigError: The model has no attention.
-        DataError: The sentence has no words.
+        DataError: The sentence has no words, or too many for a picture.
     """
     from nmt.drawing.heatmap import make_heatmap
     from nmt.drawing.picture import save_figure
@@ -53,6 +56,9 @@ def draw_alignment(translation: Translation, picture: Path) -> None:
         raise DataError("the sentence has no words, so there is no attention to draw; give a sentence")
     if not np.any(weights):
         raise ConfigError("this model has no attention to draw (model.attention.score: none); use another model")
+    if (longest := max(len(rows), len(columns))) > MAX_DRAWN:
+        what = f"the text has {longest:,} tokens, and a picture shows at most {MAX_DRAWN}"
+        raise DataError(f"{picture}: {what}; give one sentence at a time")
     with naming(picture, picture.parent):
         margin = step_statistics(torch.tensor(weights).unsqueeze(1)).columns()
         save_figure(make_heatmap(np.array(weights), columns, rows, margin), picture)

@@ -1,6 +1,7 @@
 """Lines of text from a file, a pipe or a terminal, as soon as they are there."""
 
 import codecs
+from collections import Counter
 from collections.abc import Callable, Iterator
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
@@ -29,13 +30,14 @@ def stream_lines(stream: BufferedIOBase, name: str, warn: Callable[[str], object
     Args:
         stream: The bytes.
         name: Name of the stream for errors.
-        warn: Called with a message for the first line with each of `PROBLEMS`; None makes them errors.
+        warn: Called with a message for the first line with each of `PROBLEMS`, and at the end with their number if
+            there are more; None makes them errors.
 
     Raises:
         DataError: It is UTF-16, or a line has a problem and `warn` is None.
     """
     number = 0
-    warned: set[str] = set()
+    lines_with = Counter[str]()
 
     def decode(line: bytes) -> str:
         nonlocal number
@@ -46,8 +48,8 @@ def stream_lines(stream: BufferedIOBase, name: str, warn: Callable[[str], object
         for problem in problems:
             if warn is None:
                 raise DataError(f"{name}: line {number}: {problem}; {PROBLEMS[problem][1]}")
-            if problem not in warned:
-                warned.add(problem)
+            lines_with[problem] += 1
+            if lines_with[problem] == 1:
                 warn(f"line {number}: {problem}; {PROBLEMS[problem][0]}")
         return text
 
@@ -67,6 +69,9 @@ def stream_lines(stream: BufferedIOBase, name: str, warn: Callable[[str], object
             yield [decode(line) for line in lines]
     if rest:
         yield [decode(rest)]
+    for problem, count in lines_with.items():
+        if warn is not None and count > 1:
+            warn(f"{count:,} lines in all: {problem}")
 
 
 def decode_line(line: bytes) -> tuple[str, list[str]]:

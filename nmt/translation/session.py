@@ -106,15 +106,19 @@ class Session:
                 settings = with_search_options(Config(decode=self.translator.options), options)
                 self.translator = self.translator.with_options(settings)
                 self.n_best = min(self.n_best, self.translator.options.beam_size)
+                self.show(f"beam size: {settings.beam_size:,}; translations shown: {self.n_best:,}")
             case ["nbest", number] if number.isdecimal():
                 wanted, most = int(number[:9]), self.translator.options.beam_size
                 if not 1 <= wanted <= most:
                     raise ConfigError(f":nbest {number}: takes 1 to {most}, the beam size; :beam N sets it")
                 self.n_best = wanted
+                self.show(f"translations shown: {wanted:,}")
             case ["scores"]:
                 self.scores = not self.scores
+                self.show(f"scores: {'shown' if self.scores else 'hidden'}")
             case ["attention"]:
                 self.attention = not self.attention
+                self.show(f"attention: {'shown' if self.attention else 'hidden'}")
             case ["help"]:
                 for command, purpose in COMMANDS.items():
                     self.show(f":{command:<11}{purpose}")

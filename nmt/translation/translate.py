@@ -83,7 +83,8 @@ def translate(
         attention: Draw the attention weights of the sentence.
         dictionary: Translations of words that the model does not know: source word, tab, translation on each line.
         split_sentences: Translate the sentences of a line one by one, and long ones in parts.
-        prefix: Words that the translation begins with, for one sentence, which is not split.
+        prefix: Words that the translation begins with, for one sentence, which is not split. The last one may go on,
+            unless a space follows it.
         overwrite: Replace outputs that are not empty.
         resume: Continue an unfinished translation of `input` into `output`, or start one.
         device: Where to compute.

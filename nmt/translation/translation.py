@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from nmt.drawing.heatmap import EOS_LABEL, make_html_heatmap
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
+
+MAX_HTML = 1 << 20
+"""Maximum characters of HTML in a notebook."""
+CELL = 60
+"""Characters of HTML that a weight takes at least."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,37 @@ class Translation:
     def __repr__(self) -> str:
         return f"<Translation {self.text!r}, score {self.score:z.4f}>"
 
+    @property
+    def attention(self) -> NDArray[np.float64]:
+        """Attention in the mean over heads as an array, [target tokens + EOS, source tokens + EOS], to draw or to sum.
+
+        Raises:
+            ValueError: There is no alignment.
+        """
+        if self.alignment is None:
+            raise ValueError("the translation has no attention: translate with `with_alignment=True`")
+        return self.alignment.double().mean(dim=1).numpy()
+
     def _repr_html_(self) -> str:
-        """In a notebook: the text, and where the model looked if the alignment is there."""
-        attends = self.alignment is not None and bool(self.alignment.any())
-        return f"<p>{html.escape(self.text)}</p>" + (make_html_heatmap(*self.weights) if attends else "")
+        """In a notebook: the text, and where the model looked, a heat map a sentence, if the alignments are there.
+
+        At most about a megabyte is drawn, as a notebook stores it.
+        """
+        parts = [f"<p>{html.escape(self.text)}</p>"]
+        attended = [one for one in self.sentences or [self] if one.alignment is not None and bool(one.alignment.any())]
+        size = drawn = 0
+        for sentence in attended:
+            weights, columns, rows = sentence.weights
+            if size + CELL * len(columns) * len(rows) > MAX_HTML:
+                break
+            text = f"<p>{html.escape(sentence.text)}</p>" if len(attended) > 1 else ""
+            part = text + make_html_heatmap(weights, columns, rows)
+            size += len(part)
+            if size > MAX_HTML:
+                break
+            parts.append(part)
+            drawn += 1
+        if drawn < len(attended):
+            what = f"{drawn:,} of {len(attended):,} sentences are" if drawn else "The attention is not"
+            parts.append(f"<p>{what} drawn here; `attention` is the array of a translation.</p>")
+        return "".join(parts)

@@ -25,8 +25,8 @@ from nmt.text.languages import base_language
 from nmt.text.processor import TextProcessor
 from nmt.text.repeats import most_copies
 from nmt.text.sentences import SentenceSplitter, is_in_capitals, is_title, split_tokens, untitle
-from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import UNK_ID
+from nmt.text.tokenizers import WORD_BEGINNING, Tokenizer
+from nmt.text.vocabulary import EOS_ID, UNK_ID
 from nmt.translation.copies import repair_copies
 from nmt.translation.joining import join_sentences
 from nmt.translation.translation import Translation
@@ -97,9 +97,18 @@ class Translator:
         name = f" {self.description}," if self.description else " of"
         return f"<Translator{name} {parameters:,} parameters, beam {self.options.beam_size}, on {device}>"
 
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: all but the lock."""
+        return {name: value for name, value in vars(self).items() if name != "_tokenizing"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._tokenizing = threading.Lock()
+
     def with_options(self, options: DecodeSection) -> Translator:
         """A translator of the same models with other search settings."""
         translator = copy.copy(self)
+        translator._tokenizing = self._tokenizing  # both use the same tokenizers
         translator.options = options
         translator.searcher = Searcher(self.searcher.models, options, frozen=self.searcher.frozen)
         return translator
@@ -114,16 +123,16 @@ class Translator:
     ) -> list[Translation]: ...
     @overload
     def translate(
-        self, texts: Sequence[str], n_best: None = None, with_alignment: bool = False, *, advance: Advance = ...
+        self, texts: Iterable[str], n_best: None = None, with_alignment: bool = False, *, advance: Advance = ...
     ) -> list[Translation]: ...
     @overload
     def translate(
-        self, texts: Sequence[str], n_best: int, with_alignment: bool = False, *, advance: Advance = ...
+        self, texts: Iterable[str], n_best: int, with_alignment: bool = False, *, advance: Advance = ...
     ) -> list[list[Translation]]: ...
     @plain_torch()
     def translate(
         self,
-        texts: str | Sequence[str],
+        texts: str | Iterable[str],
         n_best: int | None = None,
         with_alignment: bool = False,
         *,
@@ -135,8 +144,8 @@ class Translator:
         splitter, an English title is read as a sentence is written.
 
         Args:
-            texts: One text, or several; a text without tokens has an empty translation. With a splitter a text may
-                have several sentences; see `join_sentences`.
+            texts: One text, or several, such as a list, a generator or an open file; a text without tokens has an empty
+                translation. With a splitter a text may have several sentences; see `join_sentences`.
             n_best: Number of translations of each, at most the beam size; None returns only the best, without a list.
             with_alignment: Keep alignments.
             advance: Called with the number of finished texts, for a progress bar.
@@ -148,8 +157,9 @@ class Translator:
         Raises:
             ConfigError: `n_best` is not from 1 to the beam size.
             CheckpointError: The model's probabilities are not finite.
+            TypeError: One of the texts is no string.
         """
-        lines = [texts] if isinstance(texts, str) else texts
+        lines = _as_list(texts, "texts")
         sentences = self.read(lines)
         owners = [line for line, parts in enumerate(sentences) for _ in parts]
         left = Counter(owners)
@@ -166,7 +176,7 @@ class Translator:
         return chosen[0] if isinstance(texts, str) else chosen
 
     @plain_torch()
-    def score(self, texts: Sequence[str], targets: Sequence[str], *, with_alignment: bool = False) -> list[Translation]:
+    def score(self, texts: Iterable[str], targets: Iterable[str], *, with_alignment: bool = False) -> list[Translation]:
         """The probabilities of given translations, token by token (forced decoding).
 
         Args:
@@ -182,18 +192,19 @@ class Translator:
             ValueError: There are more texts than targets, or fewer.
             CheckpointError: The model's probabilities are not finite.
         """
-        target_tokens = self._read_targets(texts, targets)
-        return [best for (best,) in self._search(self.tokenize(texts), 1, with_alignment, target_tokens, whole=True)]
+        sources, target_tokens = self._read_both(texts, targets)
+        return [best for (best,) in self._search(sources, 1, with_alignment, target_tokens, whole=True)]
 
     @plain_torch()
     def complete(
-        self, texts: Sequence[str], prefixes: Sequence[str], *, n_best: int = 1, with_alignment: bool = False
+        self, texts: Iterable[str], prefixes: Iterable[str], *, n_best: int = 1, with_alignment: bool = False
     ) -> list[list[Translation]]:
         """Translations that begin with given words (prefix-constrained decoding).
 
         Args:
             texts: Source sentences; they are not split.
-            prefixes: What the translation of each begins with, which may be empty.
+            prefixes: What the translation of each begins with, which may be empty. A prefix that ends in a space ends
+                a word; the last word of another may go on.
             n_best: Number of translations of each.
             with_alignment: Keep alignments.
 
@@ -206,16 +217,20 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
         """
         self.check_n_best(n_best)
-        return self._search(self.tokenize(texts), n_best, with_alignment, self._read_targets(texts, prefixes))
+        beginnings = _as_list(prefixes, "prefixes")
+        sources, target_tokens = self._read_both(texts, prefixes if isinstance(prefixes, str) else beginnings)
+        ended = [text[-1:].isspace() for text in beginnings]
+        return self._search(sources, n_best, with_alignment, target_tokens, ended=ended)
 
-    def _read_targets(self, texts: Sequence[str], targets: Sequence[str]) -> list[list[str]]:
-        """The tokens of raw targets, one for each of some raw sources."""
+    def _read_both(self, texts: Iterable[str], targets: Iterable[str]) -> tuple[list[list[str]], list[list[str]]]:
+        """The tokens of raw sources, and of a raw target for each."""
         if isinstance(texts, str) or isinstance(targets, str):
             raise TypeError("give a list of texts and a list of the same length, even for one text")
-        if len(texts) != len(targets):
-            raise ValueError(f"{len(texts)} texts, but {len(targets)} translations or prefixes")
+        src, tgt = _as_list(texts, "texts"), _as_list(targets, "targets")
+        if len(src) != len(tgt):
+            raise ValueError(f"{len(src)} texts, but {len(tgt)} translations or prefixes")
         with self._tokenizing:
-            return self.processor.tokenize_target(targets)
+            return self.processor.tokenize_source(src), self.processor.tokenize_target(tgt)
 
     def _search(
         self,
@@ -225,6 +240,7 @@ class Translator:
         target_tokens: Sequence[list[str]] | None = None,
         *,
         whole: bool = False,
+        ended: Sequence[bool] = (),
         finish: Callable[[Iterable[int]], object] = lambda indices: None,
     ) -> list[list[Translation]]:
         """The translations of tokenised sources, in order.
@@ -236,6 +252,7 @@ class Translator:
             target_tokens: For each source the first target tokens as the user gave them; None leaves them free.
             whole: Whether they are all of the translation, and an empty source is read too; otherwise its translation
                 is empty.
+            ended: For each source, whether the last of its first target tokens ends a word.
             finish: Called with the indices of the sources that are finished.
 
         Raises:
@@ -249,7 +266,13 @@ class Translator:
             hypotheses = self.searcher.score(ids, begun, with_alignment=with_alignment)
         else:
             hypotheses = self.searcher.search(
-                ids, n_best, with_alignment, begun, advance=lambda batch: finish(order[n] for n in batch)
+                ids,
+                n_best,
+                with_alignment,
+                begun,
+                inside=self._inside_words() if any(ended) else None,
+                ended=[ended[n] for n in order] if any(ended) else (),
+                advance=lambda batch: finish(order[n] for n in batch),
             )
         if not all(hypotheses):
             # With no constraint but EOS at once, only a diverged model finds nothing.
@@ -260,6 +283,15 @@ class Translator:
         for n, best in zip(order, hypotheses, strict=True):
             translations[n] = [self._render(one, sources[n], target_tokens[n] if target_tokens else ()) for one in best]
         return translations
+
+    def _inside_words(self) -> torch.Tensor:
+        """True at ids of target tokens that go on with a word, [V]; pieces of subwords alone do."""
+        tokens = self.processor.tgt_vocabulary.tokens
+        if self.processor.tgt_tokenizer.kind != "subword":
+            return torch.zeros(len(tokens), dtype=torch.bool)
+        return torch.tensor(
+            [id_ != EOS_ID and not token.startswith(WORD_BEGINNING) for id_, token in enumerate(tokens)]
+        )
 
     def check_n_best(self, n_best: int) -> None:
         """Check that `n_best` is from 1 to the beam size.
@@ -414,6 +446,19 @@ class Translator:
             hypothesis.token_log_probs,
             hypothesis.ids.count(UNK_ID),
         )
+
+
+def _as_list(texts: str | Iterable[str], name: str) -> list[str]:
+    """One text, or several, as a list.
+
+    Raises:
+        TypeError: One of them is no string.
+    """
+    listed = [texts] if isinstance(texts, str) else list(texts)
+    for number, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}: element {number} is of type {type(text).__name__}, not str")
+    return listed
 
 
 def _as_text(tokens: list[str], tokenizer: Tokenizer) -> str:

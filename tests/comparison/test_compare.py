@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import sacrebleu
-from conftest import Cli, Project, Refusal, call, signal_at, wait_until
+from conftest import Cli, Project, Refusal, call, names, signal_at, wait_until
 from processes import PIPE, start
 
 import nmt
@@ -316,3 +316,77 @@ def test_one_config_to_vary_is_as_with_config(
         shutil.rmtree("runs")
     assert found[0] == found[1]
     assert len([path for path in found[0] if "cells" in path.parts]) >= 2
+
+
+def test_translations_and_old_cells_join_a_comparison(
+    compared: Path, random_project: Project, tmp_path: Path, cli: Cli, refusal: Refusal
+) -> None:
+    output = shutil.copytree(compared, tmp_path / "out", ignore=shutil.ignore_patterns("checkpoints"))
+    cell = output / "cells/attention.score-general-1"
+    references = (cell / "references.txt").read_text(encoding="utf-8").splitlines()
+    mine = tmp_path / "mine.txt"
+    mine.write_text("".join(line.split("\t")[0] + "\n" for line in references), encoding="utf-8")
+    old = compared / "cells/attention.score-none-1"
+    command = [*compare_command(random_project, output), "--data", compared / "data" / names(compared / "data")[0]]
+    outcome = cli(*command, "--against", f"perfect={mine}", "--against", f"old={old}")
+    assert outcome.code == 0
+    *_, perfect, earlier = read_table(output)
+    assert (perfect["name"], earlier["name"]) == ("perfect", "old")
+    assert perfect["results"][0]["scores"]["bleu"]["value"] == pytest.approx(100)
+    assert perfect["p_values"][0] < 0.05
+    none = read_table(output)[1]
+    assert earlier["results"][0]["scores"] == none["results"][0]["scores"]
+    assert earlier["p_values"] == none["p_values"]
+    for name in ("table.md", "table.tex", "table.csv"):
+        assert "perfect" in (output / name).read_text(encoding="utf-8")
+    short = tmp_path / "short.txt"
+    short.write_text("a\n", encoding="utf-8")
+    for given, message in (
+        (
+            f"short={short}",
+            f"{short}: has 1 lines, and the test set {len(references)} sentences; give one line for each",
+        ),
+        ("nothing", "--against nothing: expected NAME=FILE or NAME=CELL"),
+        ("x=gone.txt", "--against x=gone.txt: gone.txt does not exist; check the path"),
+        (f"x={tmp_path}", f"{tmp_path} is not a finished cell (no result.json)"),
+        (f"attention.score=none={mine}", "--against attention.score=none="),
+    ):
+        assert message in refusal(*command, "--against", given)
+
+
+def test_two_seeds_have_a_statement_over_both(random_project: Project, tmp_path: Path, cli: Cli) -> None:
+    """The mean of the differences that stand beside it, with one p, in all tables."""
+    output = tmp_path / "out"
+    outcome = cli(*compare_command(random_project, output), "--seeds", "2")
+    assert outcome.code == 0
+    first, second = read_table(output)
+    assert [result["seed"] for result in second["results"]] == [1, 2]
+    assert first["over_seeds"] is None
+    found = second["over_seeds"]
+    assert found["difference"] == pytest.approx(sum(second["differences"]) / 2)
+    assert 0 < found["p_value"] <= 1
+    written = f"{found['difference']:+z.2f} ({found['p_value']:.3f}"
+    assert written in (output / "table.md").read_text(encoding="utf-8")
+    latex = (output / "table.tex").read_text(encoding="utf-8")
+    assert r"Mean $\Delta$ ($p$)" in latex
+    assert written.replace("-", "$-$") in latex
+    assert "approximate randomisation of 10,000 trials" in latex
+
+
+def test_prepared_data_is_used(
+    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    """It went for a download, though `nmt preprocess` had prepared the data of both configs."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(random_project.data, "data/prepared/random")
+    text = random_project.config.read_text(encoding="utf-8")
+    corpus = str(random_project.root / "corpus.tsv")
+    assert corpus in text
+    for name in ("one", "two"):
+        gone = text.replace(corpus, "https://example.invalid/gone.tsv").replace("name: random", f"name: {name}")
+        Path(f"{name}.yaml").write_text(gone, encoding="utf-8")
+        shutil.copytree(random_project.data, f"data/prepared/{name}")
+    outcome = cli("compare", "one.yaml", "two.yaml", *SMALL, "--output", "out")
+    assert outcome.code == 0, outcome.err
+    assert "uses the data in data/prepared/" in outcome.err
+    assert not Path("out/data").exists()

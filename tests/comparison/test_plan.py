@@ -10,6 +10,7 @@ from nmt.comparison.trial import check_trial_data, has_trial, write_trial
 from nmt.config.comparison import ComparisonSection, parse_varied, read_comparison
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import shipped
+from nmt.system.options import parse_seeds
 
 SHIPPED = sorted(path.stem for path in shipped("configs/comparisons").glob("*.yaml"))
 
@@ -184,3 +185,33 @@ def test_unknown_files_are_refused() -> None:
         ConfigError, match=r"sample.yaml is a config, not a comparison; to compare it, use --config sam"
     ):
         read_comparison("sample", {})
+
+
+def test_updates_replace_the_budget_of_a_file(tmp_path: Path) -> None:
+    """As the guide recommends for a shared machine; an epoch has at least an update, so none is missing."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("config: sample\nsettings: {model.dropout: 0.1}\nbudget_minutes: 5\n", encoding="utf-8")
+    found = read_comparison(str(path), {"settings": {"train.max_updates": 30}})
+    assert found.budget_minutes is None
+    (trial,) = make_trials(found)
+    train = trial.config.train
+    assert (train.max_updates, train.epochs, train.validation.patience) == (30, 30, None)
+    assert trial.config.model.dropout == 0.1
+    own = read_comparison(str(path), {"settings": {"train.max_updates": 30, "train.epochs": 2}})
+    assert make_trials(own)[0].config.train.epochs == 2
+    with pytest.raises(ConfigError, match=r"budget_minutes and train\.max_updates both end training"):
+        make_trials(read_comparison(str(path), {"settings": {"train.max_updates": 30}, "budget_minutes": 3}))
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [("3", (1, 2, 3)), ("1", (1,)), ("1,2,3", (1, 2, 3)), ("7,", (7,)), ("0,", (0,)), ("4,2", (4, 2))],
+)
+def test_a_single_number_is_how_many_seeds(text: str, seeds: tuple[int, ...]) -> None:
+    assert parse_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["0", "101", "20260101"])
+def test_an_impossible_number_of_seeds_may_be_a_seed(text: str) -> None:
+    with pytest.raises(ConfigError, match=rf"--seeds {text}: expected how many seeds, .* write --seeds {text},"):
+        parse_seeds(text)

@@ -1,9 +1,11 @@
 """Back-translation and distillation by the real command: text in, models and a table out, stopped and continued."""
 
+import os
 import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,7 @@ from conftest import (
     wait_until,
     without_pictures,
 )
-from processes import PIPE, start
+from processes import PIPE, kill_at, start
 from sacrebleu.metrics import CHRF
 from safetensors.torch import load_file
 
@@ -27,7 +29,7 @@ import nmt
 from nmt.config import read_config
 from nmt.corpus.dataset import open_data, read_examples
 from nmt.evaluation.training_text import read_training_pairs
-from nmt.system.files import read_json
+from nmt.system.files import read_json, write_json
 
 NEW = [" ".join(letters).upper() for letters in ("hgf", "aabb", "hhgg", "cdcd", "fefe", "ggaa")]
 
@@ -181,6 +183,99 @@ def test_a_killed_command_goes_on_to_the_same_model(
     assert cli(*whole).code == 0
     for name in ("translated.txt", "complete/run/best/model.safetensors", "complete.txt"):
         assert (output / name).read_bytes() == (finished / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "train.en", "original.txt", "synthetic.en", "synthetic.de"])
+def test_a_command_killed_before_the_rename_of_a_file_goes_on(
+    name: str, finished: Path, random_project: Project, text: Path, tmp_path: Path, cli: Cli
+) -> None:
+    """Of two parallel files only one was there, and was taken for a finished step for ever."""
+    output = shutil.copytree(finished, tmp_path / "out")
+    for path in (*output.glob("*.txt"), *output.glob("synthetic.*"), *output.glob("reverse/*.*"), output / name):
+        path.unlink(missing_ok=True)
+    if name == "train.en":
+        shutil.rmtree(output / "reverse")
+    whole = command(random_project, output, "--text", text, "--tag", "<bt>", "--weight", "2")
+    with start(*whole, stdout=PIPE, stderr=PIPE, prepare=partial(kill_at, "os.replace", 1, name)) as process:
+        process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL
+    assert cli(*whole).code == 0
+    for made in ("original.txt", "synthetic.en", "synthetic.de", "complete.txt"):
+        assert (output / made).read_bytes() == (finished / made).read_bytes()
+
+
+def test_a_command_killed_before_its_first_rename_can_begin_again(
+    random_project: Project, text: Path, tmp_path: Path, cli: Cli
+) -> None:
+    """A hidden file was left, and the folder was taken for that of somebody else."""
+    whole = command(random_project, tmp_path / "out", "--text", text, "--set", "train.epochs=1")
+    with start(*whole, stdout=PIPE, stderr=PIPE, prepare=partial(kill_at, "os.replace", 1)) as process:
+        process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL
+    assert names(tmp_path / "out") == [".backtranslation.json.partial-0"]
+    assert cli(*whole).code == 0
+
+
+@pytest.mark.parametrize("kind", ["text", "corpus"])
+def test_a_changed_file_of_the_same_name_is_noticed(
+    kind: str, finished: Path, random_project: Project, text: Path, tmp_path: Path, refusal: Refusal
+) -> None:
+    output = shutil.copytree(finished, tmp_path / "out")
+    path = text if kind == "text" else random_project.root / "corpus.tsv"
+    before = path.read_bytes()
+    path.write_bytes(before + b"H H\tH H\n")
+    message = refusal(*command(random_project, output, "--text", text, "--tag", "<bt>", "--weight", "2"))
+    path.write_bytes(before)
+    assert message == f"{path}: has changed since {output} was made from it; choose another --output"
+
+
+def test_a_folder_of_an_earlier_version_has_no_checksums_and_goes_on(
+    finished: Path, random_project: Project, text: Path, tmp_path: Path, cli: Cli
+) -> None:
+    output = shutil.copytree(finished, tmp_path / "out")
+    marker = read_json(output / "backtranslation.json")
+    del marker["sha256"]
+    write_json(output / "backtranslation.json", marker)
+    assert cli(*command(random_project, output, "--text", text, "--tag", "<bt>", "--weight", "2")).code == 0
+
+
+LONG, LATIN = b"x" * 2_000_000, "Gr\u00f6\u00dfe".encode("latin-1")
+
+
+def test_lines_that_are_no_text_are_counted_and_not_learnt(
+    random_project: Project, tmp_path: Path, cli: Cli, refusal: Refusal
+) -> None:
+    """ "a line longer than a megabyte" and U+FFFD were sentences to learn from."""
+    path = tmp_path / "mixed.txt"
+    path.write_bytes(b"\n".join([*(line.encode() for line in NEW), LONG, LATIN, b""]))
+    arguments = command(random_project, tmp_path / "out", "--text", path, "--set", "train.epochs=1")
+    message = refusal(*arguments)
+    assert f"2 of 8 lines are malformed: 1 longer than 1 MB ({path}:7); 1 not UTF-8 ({path}:8)" in message
+    assert "raise data.max_malformed (0.01) above 0.25 to skip them" in message
+    assert not (tmp_path / "out").exists()
+    outcome = cli(*arguments, "--set", "data.max_malformed=0.3")
+    assert outcome.code == 0
+    assert f"left out are 1 longer than 1 MB ({path}:7)" in outcome.err
+    assert f"left out are 1 not UTF-8 ({path}:8)" in outcome.err
+    assert read(tmp_path / "out/original.txt") == NEW
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (LATIN, "1 of 1 lines are malformed: 1 not UTF-8"),
+        (LONG, "1 of 1 lines are malformed: 1 longer than 1 MB"),
+        ("Hallo".encode("utf-16"), "looks like UTF-16; convert it"),
+        (None, "is not a regular file"),
+    ],
+)
+def test_text_without_a_sentence_is_refused(
+    content: bytes | None, message: str, random_project: Project, tmp_path: Path, refusal: Refusal
+) -> None:
+    path = tmp_path / "text"
+    os.mkfifo(path) if content is None else path.write_bytes(content)
+    assert message in refusal(*command(random_project, tmp_path / "out", "--text", path))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_round_trip_that_does_not_come_back_is_left_out(

@@ -662,3 +662,29 @@ def test_a_folder_names_its_files(tmp_path: Path) -> None:
     assert refusal(folder) == f"{folder}: is a folder; give its two files, source and target: {files}"
     written(folder / "third.txt", "Hi.\n")
     assert refusal(folder).endswith(f"give one of its files, or two, source and target: {files}, {folder}/third.txt")
+
+
+@pytest.mark.parametrize(
+    "header", ["Englisch;Deutsch", "anglais;allemand", "Quelltext;Zieltext", "\u82f1\u8a9e;\u30c9\u30a4\u30c4\u8a9e"]
+)
+def test_a_header_in_another_language_is_no_pair(tmp_path: Path, caplog: pytest.LogCaptureFixture, header: str) -> None:
+    rows = [f"This is sentence {n}.;Das ist Satz {n}." for n in range(20)]
+    path = written(tmp_path / "a.csv", "\n".join([header, *rows]) + "\n")
+    assert read(path) == [Pair(*row.split(";")) for row in rows]
+    assert "looks like a header, as the lines below have sentences: skipped" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("first", "rest"),
+    [
+        ("Hi.;Hallo.", ["This is a dog.;Das ist ein Hund."] * 9),  # a sentence
+        ("dog;Hund", ["cat;Katze", "house;Haus"] * 9),  # a list of words
+        ("dog;Hund", ["This is a dog.;Das ist ein Hund."] * 3),  # too few to tell
+        ("dog;Das ist ein Hund.", ["This is a dog.;Das ist ein Hund."] * 9),
+    ],
+)
+def test_a_pair_of_words_is_no_header(tmp_path: Path, first: str, rest: list[str]) -> None:
+    path = written(tmp_path / "a.csv", "\n".join([first, *rest]) + "\n")
+    assert read(path)[0] == Pair(*first.split(";"))
+    plain = written(tmp_path / "a.tsv", "\n".join([first, *rest]).replace(";", "\t") + "\n")
+    assert read(plain)[0] == Pair(*first.split(";"))

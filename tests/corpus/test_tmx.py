@@ -65,6 +65,105 @@ def test_what_is_not_a_translation_memory_is_refused_with_its_line(tmp_path: Pat
         collect(open_tmx(path))
 
 
+@pytest.mark.parametrize(
+    "encoding", ["Shift_JIS", "EUC-JP", "GB2312", "Big5", "utf-7", "rot13", "hex", "hz", "iso-2022-jp", "cp037", "none"]
+)
+def test_an_encoding_that_cannot_be_read_is_refused(tmp_path: Path, encoding: str) -> None:
+    """Some were a traceback, and hz was read as the letters of its escapes."""
+    path = tmp_path / "m.tmx"
+    path.write_bytes(HEAD.format(encoding).encode() + b"</body></tmx>")
+    with pytest.raises(DataError, match=rf"m.tmx:1: declares the encoding '{encoding}', which cannot be read; convert"):
+        collect(open_tmx(path))
+
+
+@pytest.mark.parametrize("encoding", ["windows-1252", "ISO-8859-15", "us-ascii", "UTF-16LE", "UTF-8"])
+def test_an_encoding_that_is_declared_is_read(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "m.tmx"
+    unit = "<tu><tuv lang='en'><seg>a caf&#233;</seg></tuv><tuv lang='de'><seg>ein Caf{}</seg></tuv></tu>"
+    letter = "\u00e9" if encoding != "us-ascii" else "&#233;"
+    path.write_bytes((HEAD.format(encoding) + unit.format(letter) + "</body></tmx>").encode(encoding))
+    assert collect(open_tmx(path))[0] == [Pair("a caf\u00e9", "ein Caf\u00e9")]
+
+
+@pytest.mark.parametrize("text", ["caf&eacute; noir", "&nbsp;", "a <hi>&x;</hi>"])
+def test_an_entity_that_the_file_does_not_declare_is_refused(tmp_path: Path, text: str) -> None:
+    """It vanished: `caf&eacute;` was read as `caf`."""
+    path = tmp_path / "m.tmx"
+    path.write_text(HEAD.format("utf-8") + f"\n<tu><tuv lang='en'><seg>{text}</seg></tuv></tu></body></tmx>")
+    with pytest.raises(DataError, match=r"m.tmx:4: uses the entity '(eacute|nbsp|x)', which the file does not declare"):
+        collect(open_tmx(path))
+
+
+def test_prefixes_of_namespaces_are_ignored(tmp_path: Path) -> None:
+    text = UNITS.replace("</t", "</x:t").replace("<t", "<x:t").replace("</s", "</x:s").replace("<s", "<x:s")
+    path = tmp_path / "m.tmx"
+    path.write_text(f'<x:tmx xmlns:x="http://www.lisa.org/tmx14"><x:body>{text}</x:body></x:tmx>', encoding="utf-8")
+    pairs, _ = collect(open_tmx(path))
+    assert pairs == [Pair("Hi & bye, Tom.", "Hallo & tschüss, Tom."), Pair("A bold word", "Ein fettes Wort")]
+
+
+def test_several_texts_of_a_language_are_several_pairs(tmp_path: Path) -> None:
+    """The last translation replaced those before it. Equal ones, and empty ones, are one and none."""
+    texts = [("en", "a"), ("de", "b"), ("DE", "c"), ("de-AT", "b"), ("de", ""), ("en-GB", "d"), ("fr", "e")]
+    unit = "".join(f"<tuv xml:lang='{code}'><seg>{text}</seg></tuv>" for code, text in texts)
+    path = tmp_path / "m.tmx"
+    path.write_text(f"<tmx><tu>{unit}</tu><tu><tuv lang='en'><seg>f</seg></tuv></tu></tmx>")
+    pairs, report = collect(open_tmx(path))
+    assert pairs == [Pair("a", "b"), Pair("a", "c"), Pair("d", "b"), Pair("d", "c")]
+    assert (report.read, report.blank) == (5, 1)
+
+
+ENDLESS = {
+    "deep": (b"<tmx>", b"<a>", "more than 100 elements inside each other"),
+    "texts": (b"<tmx><tu><tuv lang='de'>", b"<seg/>", "a unit of more than 200 texts"),
+    "empty lines": (b"<tmx><tu><tuv lang='de'><seg>", b"\n", "a unit longer than a megabyte"),
+    "tag": (b"<tmx><tuv x='", b"xxxxxxxx", "a tag or comment longer than a megabyte"),
+    "comment": (b"<tmx><!--", b"xxxxxxxx", "a tag or comment longer than a megabyte"),
+    "name": (b"<", b"xxxxxxxx", "a tag or comment longer than a megabyte"),
+    "instruction": (b"<?x ", b"xxxxxxxx", "a tag or comment longer than a megabyte"),
+    "declarations": (b"<!DOCTYPE tmx [", b"<!ELEMENT a EMPTY>", "a DOCTYPE longer than a megabyte"),
+    "names": (b"<tmx>", b"<a%d/>", "more than 10,000 names"),
+    "attributes": (b"<tmx>", b"<a b%d='c'/>", "more than 10,000 names"),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_small_file_that_needs_much_memory_is_refused(tmp_path: Path, kind: str) -> None:
+    """61 KB took 2.7 GiB."""
+    begin, part, message = ENDLESS[kind]
+    numbered = b"%d" in part
+    with gzip.open(tmp_path / "m.tmx.gz", "wb", compresslevel=1) as file:
+        file.write(begin)
+        for block in range(40):
+            file.write(b"".join(part % (block << 14 | n) for n in range(1 << 14)) if numbered else part * (1 << 17))
+    tracemalloc.start()
+    with pytest.raises(DataError, match=message):
+        collect(open_tmx(tmp_path / "m.tmx.gz"))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
+
+
+def test_pairs_of_many_texts_are_read_in_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "m.tmx"
+    texts = "".join(f"<tuv lang='{code}'><seg>{n}</seg></tuv>" for code in ("en", "de") for n in range(100))
+    path.write_text(f"<tmx>{f'<tu>{texts}</tu>' * 10}</tmx>")
+    report, read = LineReport(0), 0
+    tracemalloc.start()
+    for chunk in open_tmx(path).chunks(report):
+        read += chunk.blocks[0].count(b"\n")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert read == 10 * 100 * 100
+    assert peak < 20_000_000
+
+
+def test_a_text_inside_a_text_has_no_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "m.tmx"
+    path.write_text("<tmx><seg>x<tu>a<tuv lang='en'>b<seg>c<seg>d</seg>e</seg></tuv></tu></seg></tmx>")
+    assert collect(open_tmx(path))[0] == []
+
+
 def test_a_memory_of_other_languages_is_named(tmp_path: Path) -> None:
     path = tmp_path / "m.tmx"
     path.write_text("<tmx><tu><tuv lang='FR'><seg>a</seg></tuv><tuv lang='de'><seg>b</seg></tuv></tu></tmx>")

@@ -1,4 +1,7 @@
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -86,3 +89,53 @@ def test_an_unknown_suffix_is_refused_and_nothing_is_left(tmp_path: Path, name: 
     with pytest.raises(DataError, match=r"not a picture format; use one of .*pdf, .*png"):
         save_figure(make_heatmap(random_alignment(2, 2), ["a", "b"], ["c", "d"]), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+WITH_FONT = """
+import logging, sys
+from pathlib import Path
+import numpy as np
+from nmt.drawing.heatmap import make_heatmap
+from nmt.drawing.picture import save_figure
+logging.basicConfig()
+save_figure(make_heatmap(np.eye(2), ["a", chr(0x65e5)], ["b", chr(0xf1234)]), Path(sys.argv[1]))
+"""
+
+
+def write_font(path: Path, *characters: int) -> None:
+    """A font in which some characters are black squares, and which has no others."""
+    from fontTools.fontBuilder import FontBuilder
+    from fontTools.pens.ttGlyphPen import TTGlyphPen
+
+    pen = TTGlyphPen(None)
+    for point in ((0, 0), (0, 1000), (1000, 1000), (1000, 0)):
+        (pen.moveTo if point == (0, 0) else pen.lineTo)(point)
+    pen.closePath()
+    names = {code: f"square{code:x}" for code in characters}
+    builder = FontBuilder(1000, isTTF=True)
+    builder.setupGlyphOrder([".notdef", *names.values()])
+    builder.setupCharacterMap(names)
+    square = pen.glyph()
+    builder.setupGlyf(dict.fromkeys([".notdef", *names.values()], square))
+    builder.setupHorizontalMetrics(dict.fromkeys([".notdef", *names.values()], (1000, 0)))
+    builder.setupHorizontalHeader(ascent=1000, descent=0)
+    builder.setupNameTable({"familyName": "Squares", "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(path)
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_letters_that_the_usual_font_lacks_are_drawn_by_an_installed_one(tmp_path: Path, installed: bool) -> None:
+    """A private character, as another font for Japanese may be installed; boxes were drawn, and nothing was said."""
+    fonts = tmp_path / "home/fonts"
+    fonts.mkdir(parents=True)
+    if installed:
+        write_font(fonts / "squares.ttf", 0x65E5, 0xF1234)
+        (fonts / "damaged.ttf").write_bytes(b"no font")
+    environment = os.environ | {"XDG_DATA_HOME": str(tmp_path / "home"), "MPLCONFIGDIR": str(tmp_path / "cache")}
+    program = [sys.executable, "-c", WITH_FONT, tmp_path / "a.png"]
+    said = subprocess.run(program, env=environment, capture_output=True, text=True, check=True).stderr
+    assert ("a.png: no installed font has " in said) is not installed
+    assert (", drawn as boxes; install a font" in said) is not installed
+    assert (tmp_path / "a.png").stat().st_size > 0

@@ -341,6 +341,26 @@ def test_emoji_stay_and_capitals_are_read_as_small_letters(
 
 
 @needs_chromium
+def test_each_line_of_the_box_is_a_line_of_the_translation(
+    project: Project, translator_page: Path, browser: Browser
+) -> None:
+    """All were one, and one line in small letters kept the others from being read as capitals."""
+    page, translator = opened(browser, translator_page), nmt.load(project.run)
+    round_weights(translator.model)
+    lines = ["a b c! d", "", "A B C! D E", "h g f"]
+    page.evaluate(f"location.hash = {json.dumps('#q=' + quote(chr(10).join(lines)))}")
+    expected = "\n".join(each.text for each in translator.translate(lines))
+    page.wait_for(f"document.getElementById('result').textContent === {json.dumps(expected)}")
+    names = page.evaluate("[...document.getElementById('item').options].map((option) => option.textContent)")
+    assert len(names) >= 4
+    heights = "document.getElementById('result').getBoundingClientRect().height"
+    tall = page.evaluate(heights)
+    page.evaluate("location.hash = '#q=a'")
+    page.wait_for("document.getElementById('result').textContent === 'A'")
+    assert tall > page.evaluate(heights) + 40  # lines, as people see them
+
+
+@needs_chromium
 def test_titles_are_read_as_sentences(browser: Browser, tmp_path: Path) -> None:
     lines = [line.split("\t")[0] for line in (SAMPLE / "deu.txt").read_text(encoding="utf-8").splitlines()]
     processor = make_processor("bpe", lines, lowercase=False, quotes=False)

@@ -1,6 +1,7 @@
 """The graphs of a model compute what the model computes, and the program beside them translates as `nmt` does."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -228,3 +229,22 @@ def test_what_is_not_written_as_onnx(settings: list[str], expected: list[str]) -
     assert [f"{key}: {text}" for key, text in find_format("onnx").find_obstacles(config)] == [
         text.format("does not run in ONNX", " or ".join(SCORES)) for text in expected
     ]
+
+
+def test_the_program_reads_lines_as_nmt_does(tmp_path: Path) -> None:
+    """A byte order mark changed the first translation, no line gave one, and the locale chose the encoding."""
+    output = nmt.export(GOLDEN_MODEL, to="onnx", output=tmp_path / "out")
+
+    def translate(content: bytes) -> bytes:
+        environment = os.environ | {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0", "LC_ALL": "C"}
+        program = [sys.executable, output / "translate.py"]
+        return subprocess.run(program, input=content, capture_output=True, check=True, env=environment).stdout
+
+    plain = translate(b"She sleeps.\nI gave her five books.\n")
+    assert plain.count(b"\n") == 2
+    assert translate(b"\xef\xbb\xbfShe sleeps.\r\nI gave her five books.") == plain
+    assert translate(b"") == b""
+    assert translate(b"\n") == b"\n"
+    unknown = translate("\u0160\u4e00".encode())
+    assert unknown.decode("utf-8").count("\n") == 1
+    assert translate(b"a\x85b\x0cc\rd\xe2\x80\xa8e").count(b"\n") == 1  # only a line feed ends a line

@@ -1,5 +1,6 @@
 """nmt explain: the numbers of one step."""
 
+import html
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -146,3 +147,11 @@ def test_numbers_that_are_almost_zero_have_no_sign(here: Project) -> None:
     text = nmt.explain("a b c", model=here.run)
     assert " 0.00 0.00 " in text
     assert "-0.0" not in text
+
+
+def test_a_notebook_shows_lines(project: Project) -> None:
+    """It was one paragraph, with \\n in it."""
+    found = nmt.explain("a b c", model=project.run)
+    assert found.count("\n") > 5
+    assert repr(found) == found
+    assert found._repr_html_() == f"<pre>{html.escape(found)}</pre>"  # type: ignore[attr-defined]

@@ -625,3 +625,21 @@ def test_each_sentence_has_its_alignment_error_rate(here: Project) -> None:
     Path("gold.txt").write_text("0-9\n0-0\n", encoding="utf-8")
     with pytest.raises(nmt.DataError, match="line 1: 0-9, but the sentences have 3 and 3 words"):
         nmt.explore(model=here.run, src="in.txt", ref="out.txt", gold="gold.txt")
+
+
+@needs_chromium
+@pytest.mark.parametrize("before", ["display: none", "width: 320px"])
+def test_lines_are_drawn_again_when_the_frame_of_a_notebook_changes(browser: Browser, before: str) -> None:
+    """A frame can be hidden at first, and then has no width at all."""
+    page = page_of(["the cat sat the cat sat the cat sat the cat sat"])
+    browser.open("about:blank", 1200)
+    browser.evaluate(
+        "(() => { const frame = document.createElement('iframe'); frame.id = 'frame'; "
+        f"frame.style = 'height: 600px; {before}'; frame.srcdoc = {json.dumps(page.html)}; "
+        "document.body.append(frame); })()"
+    )
+    lines = "document.getElementById('frame').contentDocument?.querySelector('#lines svg')"
+    browser.wait_for(f"Boolean({lines})")
+    narrow = browser.evaluate(f"{lines}.getAttribute('viewBox')")
+    browser.evaluate("document.getElementById('frame').style = 'height: 600px; width: 1000px'")
+    browser.wait_for(f"{lines}.getAttribute('viewBox') !== {json.dumps(narrow)}", 5)

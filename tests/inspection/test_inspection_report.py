@@ -71,6 +71,22 @@ def test_the_report_says_what_the_evaluation_does_in_one_file(here: Project, cli
     assert len(report) < 5_000_000
 
 
+def judged(report: str) -> tuple[int, int]:
+    """How many short inputs pass, and of how many."""
+    passed, of = re.findall(r"short inputs: (\d+) of (\d+) \(", report)[0]
+    return int(passed), int(of)
+
+
+def test_a_notebook_and_python_show_where_the_report_is(project: Project, tmp_path: Path) -> None:
+    """It was a PosixPath."""
+    written = nmt.Run(project.run).report(output=tmp_path / "my report.html")
+    assert written == tmp_path / "my report.html"
+    assert written.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert repr(written) == f"<Report {tmp_path}/my report.html: open it in a browser>"
+    shown = written._repr_html_()  # type: ignore[attr-defined]
+    assert f'<a href="{tmp_path}/my%20report.html" target="_blank">{tmp_path}/my report.html</a>' in shown
+
+
 def test_two_sentences_and_the_date_are_on_top(here: Project, cli: Cli) -> None:
     run = Path("runs/short")
     assert cli("train", "--config", here.config, "--output", run, "--set", "train.epochs=5").code == 0
@@ -83,18 +99,21 @@ def test_two_sentences_and_the_date_are_on_top(here: Project, cli: Cli) -> None:
     pairs = json.loads((run / "best/model.json").read_text(encoding="utf-8"))["data"]["pairs"]
     words = ("hardly usable", "hard to understand", "clear in gist, but faulty", "understandable", "good", "very good")
     html = nmt.report(run, output="report.html", overwrite=True).read_text(encoding="utf-8")
+    short = judged(html)
+    assert 2 * short[0] < short[1]
     assert re.findall('<p class="lead">(.*?)</p>', html) == [
         "short is a recurrent model that learned to translate English to German from sentences and their translations: "
         f"{pairs:,} pairs of corpus.tsv. By a rule of thumb, its own translations of {len(references)} new sentences "
         f"(test) are {words[min(5, int(found.bleu // 10))]}: {found.bleu:.1f} of 100 BLEU, and {exact} are word for "
-        "word the expected ones.",
+        "word the expected ones. Those are sentences like the ones that it learned from. It translates other text "
+        f"badly: of {short[1]} short inputs, {short[0]} are without a visible error.",
         "Trained on 2024-02-29.",
     ]
     assert html == nmt.report(run, output="again.html").read_text(encoding="utf-8")
     stop = {"state": "stopped", "updates": 1234, "total_updates": 5000}
     (run / "run.json").write_text(json.dumps({**state, **stop}), encoding="utf-8")
     html = nmt.report(run, output="report.html", overwrite=True).read_text(encoding="utf-8")
-    assert "word for word the expected ones. Its training has not finished: update 1,234 of 5,000.</p>" in html
+    assert "word for word the expected ones. Its training has not finished: update 1,234 of 5,000. Those" in html
     note = "runs/short/best: its training has not finished: update 1,234 of 5,000\n"
     assert note in cli("evaluate", "--model", run, "--no-short-inputs").err
     assert note not in cli("evaluate", "--model", here.run, "--against", run, "--no-short-inputs").err

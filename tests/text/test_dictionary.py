@@ -34,6 +34,7 @@ def test_words_are_kept_as_the_model_reads_them(tmp_path: Path) -> None:
         (b"a\t \n", ("line 1",)),
         (b"a\tb\nc\td\n a\tx\n", ("line 3", "'a'", "'x'", "'b'")),
         (b"a\tb\nc\t\xff\n", ("line 2", "UTF-8")),
+        (b"a\tb\nc\t" + b"x" * 2_000_000 + b"\n", ("line 2", "longer than 1 MB; write one entry per line")),
         ("a\tb\n".encode("utf-16"), ("line 1", "UTF-8")),
     ],
 )

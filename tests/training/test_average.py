@@ -10,7 +10,7 @@ from conftest import Cli, Project, Refusal, errors, tree
 
 import nmt
 from nmt.config import dump_config, read_config
-from nmt.config.sections import ParentSection
+from nmt.config.sections import NormalizerSection, ParentSection
 from nmt.models.storage import load_model
 from nmt.system.errors import ConfigError
 
@@ -92,7 +92,7 @@ def test_the_last_models_of_a_run(models: list[Path], cli: Cli) -> None:
         ([RUN, "--last", 2], "has kept 0 models, not 2"),
         ([RUN, RUN, "--last", 2], "models of one run"),
         ([RUN, "nowhere"], "nowhere: does not exist"),
-        ([RUN, "other"], "other: has a different model section or vocabulary"),
+        ([RUN, "other"], "other: differs from runs/reversal/best in "),
         ([RUN, "second", "--output", "third"], "--overwrite"),
         ([RUN, "second", "--output", RUN / "best", "--overwrite"], "choose another --output"),
         ([RUN, "second", "--output", "second", "--overwrite"], "would be lost"),
@@ -188,3 +188,29 @@ def test_a_translation_of_nothing_is_improbable(here: Project) -> None:
 def test_settings_that_forbid_everything_are_named(here: Project, refusal: Refusal) -> None:
     line = refusal("translate", "a b", "--prefix", "A A A", "--set", "decode.no_repeat_ngram_size=1")
     assert line.startswith("decode.no_repeat_ngram_size: every continuation")
+
+
+def test_models_that_differ_in_training_alone_have_a_mean(models: list[Path], cli: Cli, refusal: Refusal) -> None:
+    """Dropout and the first values of weights are not there when a model translates."""
+    path = models[1] / "config.yaml"
+    config = read_config(path)
+    assert config.model.dropout != 0.45
+    model = config.model.model_copy(
+        update={
+            "dropout": 0.45,
+            "output_dropout": 0.1,
+            "attention": config.model.attention.model_copy(update={"dropout": 0.2}),
+            "initialization": config.model.initialization.model_copy(update={"scale": 0.3}),
+        }
+    )
+    path.write_text(dump_config(config.model_copy(update={"model": model})), encoding="utf-8")
+    assert cli("average", *models, "--output", "mean").code == 0
+    mean = load_model(Path("mean"))
+    assert mean.config.model == load_model(models[0]).config.model
+    other = config.model.attention.model_copy(update={"normalizer": NormalizerSection(temperature=2.0)})
+    model = config.model.model_copy(update={"attention": other})
+    path.write_text(dump_config(config.model_copy(update={"model": model})), encoding="utf-8")
+    message = refusal("average", *models, "--output", "mean2")
+    assert (
+        "second: differs from runs/reversal/best in model.attention.normalizer.temperature (2.0 there, 1.0" in message
+    )

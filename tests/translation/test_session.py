@@ -48,12 +48,16 @@ def test_settings_last_and_leave_the_translator_alone() -> None:
     assert found[2] == [f"{rank}  {each.score:.4f}  {each.text}" for rank, each in enumerate(best, start=1)]
     greedy = nmt.load(GOLDEN_MODEL, device="cpu", beam_size=1, max_length=20)
     assert found[5] == [greedy.translate("He is old.").text]
-    assert found[:2] + found[3:5] + found[6:] == [[]] * 5
+    assert found[:2] == [["translations shown: 2"], ["scores: shown"]]
+    assert found[3:5] == [["beam size: 1; translations shown: 1"], ["scores: hidden"]]
+    assert found[6:] == [[]]
     assert translator().options.beam_size == 2
 
 
 def test_attention_is_drawn() -> None:
-    _, (text, header, *rows), _ = talk(":attention", "He is old.")
+    (said,), (text, header, *rows), _ = talk(":attention", "He is old.")
+    assert said == "attention: shown"
+    assert talk(":attention", ":attention")[1] == ["attention: hidden"]
     best = translator().translate("He is old.", with_alignment=True)
     assert best.alignment is not None
     assert text == best.text

@@ -46,7 +46,10 @@ def test_one_megabyte_of_a_line_is_read(line: bytes, cut: bool, end: bytes) -> N
     lines, said = read(b"first\n" + line + b"\nthird\n" + LONGEST + b"more" + end)
     assert lines == ["first", line[:MAX_LINE].decode().removesuffix("\r"), "third", LONGEST.decode()]
     number = 2 if cut else 4
-    assert said == [f"line {number}: longer than 1 MB; the rest was ignored"]
+    assert said == [
+        f"line {number}: longer than 1 MB; the rest was ignored",
+        *["2 lines in all: longer than 1 MB"] * cut,
+    ]
 
 
 @pytest.mark.parametrize("character", ["é", "日", "🙂"])
@@ -60,13 +63,16 @@ def test_a_character_is_not_cut_in_two(character: str, kept: int) -> None:
     assert said == ["line 1: longer than 1 MB; the rest was ignored"]
 
 
-def test_each_problem_is_reported_once() -> None:
+def test_each_problem_is_reported_once_and_counted() -> None:
     lines, said = read(b"a\nb\xff\0\nc\xfe\0\n" + LONGEST + b"\xff" * 100 + b"\n" + LONGEST * 2)
     assert lines == ["a", "b\ufffd\0", "c\ufffd\0", LONGEST.decode(), LONGEST.decode()]
     assert said == [
         "line 2: not UTF-8; invalid bytes became U+FFFD",
         "line 2: has NUL characters, as UTF-16 does; convert it to UTF-8 first",
         "line 4: longer than 1 MB; the rest was ignored",
+        "2 lines in all: not UTF-8",
+        "2 lines in all: has NUL characters, as UTF-16 does",
+        "2 lines in all: longer than 1 MB",
     ]
 
 

@@ -44,3 +44,35 @@ def test_a_translation_that_was_cut_has_no_row_for_its_end() -> None:
 @pytest.mark.parametrize("alignment", [None, [[[0.0, 0.0]]]])
 def test_without_attention_a_notebook_shows_the_text(alignment: object) -> None:
     assert translation("a <b>", ["a"], ["x"], alignment)._repr_html_() == "<p>a &lt;b&gt;</p>"
+
+
+def test_a_notebook_shows_a_map_for_each_sentence_up_to_a_megabyte() -> None:
+    """The map of 100 sentences together was 133 MB."""
+    words = [f"word{n}" for n in range(15)]
+    weights = torch.eye(16).unsqueeze(1)
+    sentence = Translation("A sentence.", words, words, alignment=weights)
+    for number, drawn in ((3, 3), (200, None)):
+        joined = Translation("text", words * number, words * number, alignment=None, sentences=[sentence] * number)
+        shown = joined._repr_html_()
+        assert len(shown) < 1.1e6
+        if drawn is None:
+            drawn = shown.count("<table")
+            assert 20 < drawn < number
+            assert f"<p>{drawn} of {number} sentences are drawn here; " in shown
+        assert shown.count("<table") == drawn
+        assert shown.count("<p>A sentence.</p>") == drawn
+
+
+def test_a_map_that_is_too_large_by_itself_is_not_drawn() -> None:
+    tokens = ["x" * 500] * 60
+    shown = translation("a", tokens, tokens, [[[1.0] * 61]] * 61)._repr_html_()
+    assert shown == "<p>a</p><p>The attention is not drawn here; `attention` is the array of a translation.</p>"
+
+
+def test_the_attention_is_an_array_to_draw() -> None:
+    """Source across, target down: what `imshow` takes."""
+    weights = translation("a", ["a"], ["b", "c"], TWO_HEADS).attention
+    assert weights.shape == (2, 3)
+    assert weights[0].tolist() == [0.75, 0.25, 0.0]
+    with pytest.raises(ValueError, match="translate with `with_alignment=True`"):
+        _ = translation("a", ["a"], ["b"], None).attention

@@ -1,10 +1,12 @@
 import copy
 import itertools
 import math
+import pickle
 import re
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -313,3 +315,48 @@ def test_given_translations_belong_to_the_texts() -> None:
         model.complete(["a", "b"], ["c"])
     with pytest.raises(TypeError, match="list"):
         model.score("a", "b")
+
+
+def test_texts_may_be_anything_that_yields_them(tmp_path: Path) -> None:
+    """A generator was used up before it was translated, and gave no translation at all."""
+    model, lines = translator(), ["the cat sat", "", "a dog"]
+    expected = [each.text for each in model.translate(lines)]
+    (tmp_path / "lines").write_text("the cat sat\n\na dog\n", encoding="utf-8")
+    with (tmp_path / "lines").open(encoding="utf-8") as file:
+        for texts in ((line for line in lines), map(str, lines), iter(lines), dict.fromkeys(lines), tuple(lines), file):
+            assert [each.text for each in model.translate(texts)] == expected
+    assert [ranked[0].text for ranked in model.translate(iter(lines), n_best=1)] == expected
+    completed = model.complete(iter(["the cat"]), iter(["die"]))[0][0]
+    assert completed == model.complete(["the cat"], ["die"])[0][0]
+    assert model.score(iter(["the cat"]), iter(["die"])) == model.score(["the cat"], ["die"])
+
+
+@pytest.mark.parametrize("texts", [["a", None], [b"a"], b"a", [["a"]], {"a": 1}.items()])
+def test_what_is_no_text_is_named(texts: object) -> None:
+    with pytest.raises(TypeError, match=r"texts: element [01] is of type \w+, not str"):
+        translator().translate(texts)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("method", ["pickle", "deepcopy"])
+def test_a_translator_can_be_sent_to_another_process(method: str) -> None:
+    """As `multiprocessing` with spawn and Spark do."""
+    for model in (nmt.load(GOLDEN_MODEL), translator()):
+        expected = model.translate("Dr. Cat is here. I am old.", with_alignment=True)
+        copied = copy.deepcopy(model) if method == "deepcopy" else pickle.loads(pickle.dumps(model))
+        found = copied.translate("Dr. Cat is here. I am old.", with_alignment=True)
+        assert found.text == expected.text
+        assert torch.equal(found.alignment, expected.alignment)
+
+
+def test_a_prefix_that_ends_in_a_space_ends_a_word() -> None:
+    """`Ich ` went on as `Ich0505`: the piece after it began no word."""
+    model = nmt.load(GOLDEN_MODEL)
+    vocabulary = model.processor.tgt_vocabulary
+    inside = next(n for n, token in enumerate(vocabulary.tokens) if n > UNK_ID and token.isalpha())
+    with torch.no_grad():  # a model that always goes on with a word
+        model.model.decoder.output.bias[inside] += 100
+    piece = vocabulary.tokens[inside]
+    texts = {prefix: model.complete(["I am old."], [prefix])[0][0].text for prefix in ("Ich", "Ich ", "Ich\u3000")}
+    assert texts["Ich"].startswith(f"Ich{piece}")
+    assert texts["Ich "] == texts["Ich\u3000"]
+    assert texts["Ich "] == "Ich" or texts["Ich "].startswith("Ich ")

@@ -2,7 +2,8 @@
 
 import importlib
 from collections.abc import Callable
-from typing import ClassVar, cast
+from functools import partial
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -28,14 +29,20 @@ def make_normalizer(name: str, temperature: float = 1.0) -> Normalizer:
         temperature: Above 1 weights are more uniform, below 1 more peaked.
     """
     if name == "softmax":
-        return lambda scores: (scores / temperature).softmax(dim=-1)
-    sparse = getattr(importlib.import_module(SPARSE_LIBRARY), name)
+        return partial(_softmax, temperature)
+    return partial(_sparse, getattr(importlib.import_module(SPARSE_LIBRARY), name), temperature)
 
-    def normalize(scores: Tensor) -> Tensor:
-        exact = torch.promote_types(scores.dtype, torch.float32)  # in half precision entmax15 is wrong by 1%
-        return cast(Tensor, sparse(scores.to(exact) / temperature, dim=-1))
 
-    return normalize
+# Functions of the module, as a model can only be pickled without functions inside functions.
+
+
+def _softmax(temperature: float, scores: Tensor) -> Tensor:
+    return (scores / temperature).softmax(dim=-1)
+
+
+def _sparse(function: Callable[..., Any], temperature: float, scores: Tensor) -> Tensor:
+    exact = torch.promote_types(scores.dtype, torch.float32)  # in half precision entmax15 is wrong by 1%
+    return cast(Tensor, function(scores.to(exact) / temperature, dim=-1))
 
 
 class HardChoice(nn.Module):

@@ -1,0 +1,132 @@
+"""What joins a comparison without being trained by it: translations of any program, and cells of an earlier one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmt.comparison.results import Result
+from nmt.comparison.trial import CONFIG, FORMAT_VERSION, HYPOTHESES, REFERENCES, RESULT, TRAINING_KEYS, read_record
+from nmt.config import read_config
+from nmt.corpus.dataset import read_examples
+from nmt.corpus.splitting import Example
+from nmt.evaluation.metrics import METRICS, RESAMPLES, ScoringRules, length_ratio, score_corpus
+from nmt.evaluation.model_evaluation import MAX_TESTED
+from nmt.system.errors import ConfigError, DataError
+from nmt.system.files import write_json, write_text
+from nmt.translation.input import read_text
+
+if TYPE_CHECKING:
+    from nmt.comparison.plan import Trial
+
+
+def read_outsiders(given: Sequence[str]) -> dict[str, Path]:
+    """The files and cells of `NAME=PATH`, by name.
+
+    Raises:
+        ConfigError: One is not written so, or a name is given twice.
+        DataError: A file or the result of a cell is not there.
+    """
+    outsiders: dict[str, Path] = {}
+    for text in given:
+        name, equals, place = text.partition("=")
+        if not (name.strip() and equals and place):
+            raise ConfigError(f"--against {text}: expected NAME=FILE or NAME=CELL")
+        if name in outsiders:
+            raise ConfigError(f"--against {text}: the name {name} is given twice; choose another")
+        path = Path(place)
+        if not path.exists():
+            raise DataError(f"--against {text}: {path} does not exist; check the path")
+        if path.is_dir() and not (path / RESULT).is_file():
+            raise DataError(f"--against {text}: {path} is not a finished cell (no {RESULT}); give a folder of cells/")
+        outsiders[name] = path
+    return outsiders
+
+
+def check_outsiders(outsiders: Mapping[str, Path], trials: Mapping[Path, Trial], tests: Collection[Path]) -> None:
+    """Refuse what could not stand in the tables, before anything is trained.
+
+    Args:
+        outsiders: Files and cells, by name.
+        trials: The trials, by folder.
+        tests: Files of the test sets of the trials.
+
+    Raises:
+        ConfigError: One has the name of a trial.
+        DataError: A cell or a file cannot be read, or a file has another number of lines than every test set.
+    """
+    taken = {trial.name for trial in trials.values()}
+    sizes = {len(read_examples(path)) for path in tests} if outsiders else set()
+    for name, path in outsiders.items():
+        if name in taken:
+            raise ConfigError(f"--against {name}={path}: a cell has this name; choose another")
+        if path.is_dir():
+            read_record(path / RESULT)
+        elif (lines := len(read_text(path))) not in sizes:
+            sentences = " or ".join(f"{size:,}" for size in sorted(sizes))
+            raise DataError(
+                f"{path}: has {lines:,} lines, and the test set {sentences} sentences; give one line for each"
+            )
+
+
+def make_outsider_results(
+    outsiders: Mapping[str, Path], finished: Mapping[Path, Result], folder: Path
+) -> dict[Path, Result]:
+    """Results of files and cells as of trials; translations are scored on the first test set with as many sentences.
+
+    Args:
+        outsiders: Files and cells, by name.
+        finished: Results of trials, by folder.
+        folder: Gets a folder with the translations of each file.
+    """
+    results: dict[Path, Result] = {}
+    for name, path in outsiders.items():
+        if path.is_dir():
+            results[path] = {**read_record(path / RESULT), "name": name}
+            continue
+        hypotheses = [" ".join(line.split()) for line in read_text(path)]
+        fitting = (trial for trial, result in finished.items() if result["sentences"] == len(hypotheses))
+        if (trial := next(fitting, None)) is None:
+            continue  # the trials with this test set have failed
+        place = folder / trial.name / _folder_name(name, results)
+        place.mkdir(parents=True, exist_ok=True)
+        _write_lines(place / HYPOTHESES, hypotheses)
+        for file in (REFERENCES, CONFIG):
+            shutil.copyfile(trial / file, place / file)
+        results[place] = _score(name, hypotheses, trial, finished[trial])
+        write_json(place / RESULT, results[place])
+    return results
+
+
+def _folder_name(name: str, taken: Collection[Path]) -> str:
+    """A name for a folder, which need not resemble that of a system; a number makes it unique."""
+    plain = "".join(character if character.isalnum() else "-" for character in name).strip("-")[:40]
+    return f"{len(taken) + 1}-{plain}"
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def _score(name: str, hypotheses: Sequence[str], trial: Path, result: Result) -> dict[str, Any]:
+    """The result of translations on the test set of a trial, without all that only a training has."""
+    config = read_config(trial / CONFIG)
+    rules = ScoringRules.for_text(config.text, config.data.languages[1])
+    examples = [Example("", tuple(line.split("\t"))) for line in read_text(trial / REFERENCES)]
+    resamples = RESAMPLES if len(examples) <= MAX_TESTED else 1
+    scores = score_corpus(examples, hypotheses, rules, list(METRICS), resamples)
+    return {
+        "format_version": FORMAT_VERSION,
+        **dict.fromkeys(TRAINING_KEYS),
+        **{key: result.get(key) for key in ("seed", "split", "config", "sentences", "references")},
+        "name": name,
+        "settings": [],
+        "curve": [],
+        "scores": {key: vars(score) for key, score in scores.items()},
+        "diagnosis": {"length_ratio": length_ratio(examples, hypotheses, rules)},
+        "teacher_forced": {},
+        "attention": [],
+        "lengths": [],
+    }
