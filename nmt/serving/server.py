@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 import signal
 import socket
@@ -28,6 +29,8 @@ logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it warns of 
 SEND_BUFFER = 64 * KIB
 MAX_CHUNKS = 10_000
 """Maximum number of chunks of a body: reading each takes time in which nobody else is answered."""
+MIN_READING = 4 * KIB
+"""Bytes per second at which a client must read a reply, on average, to keep its place."""
 LAST_BATCH = 1.0
 """Seconds that a model's thread may take to end, once no request waits for it."""
 
@@ -125,43 +128,78 @@ class Server(uvicorn.Server):
 
 
 class _Parser(h11.Connection):
-    """Refuses a body in very many chunks."""
+    """Refuses what a proxy in front may read as another request, and a body in very many chunks; counts what it sends.
+
+    h11 already refuses different lengths, other transfer codings than `chunked`, and spaces before a colon.
+
+    Attributes:
+        sent: Bytes of replies.
+    """
 
     chunks = 0
+    sent = 0
 
     def next_event(self) -> Any:
         event = super().next_event()
         if isinstance(event, h11.Request):
             self.chunks = 0
+            _check_framing(event)
         elif isinstance(event, h11.Data):
             self.chunks += event.chunk_start
             if self.chunks > MAX_CHUNKS:
                 raise h11.RemoteProtocolError("too many chunks")
         return event
 
+    def send(self, event: h11.Event) -> bytes | None:
+        found = super().send(event)
+        self.sent += len(found or b"")
+        return found
+
+
+def _check_framing(request: h11.Request) -> None:
+    """Refuse a request whose end is ambiguous (RFC 9112, 6.1), and versions other than HTTP/1.0 and HTTP/1.1.
+
+    Raises:
+        RemoteProtocolError: It is ambiguous.
+    """
+    names = {name for name, _ in request.headers}
+    if request.http_version not in (b"1.0", b"1.1"):
+        raise h11.RemoteProtocolError("neither HTTP/1.0 nor HTTP/1.1")
+    if b"transfer-encoding" in names and (b"content-length" in names or request.http_version == b"1.0"):
+        raise h11.RemoteProtocolError("Transfer-Encoding with Content-Length, or in HTTP/1.0")
+
 
 class _Connection(H11Protocol):
-    """HTTP/1.1 with a time limit for clients that neither finish their headers nor read their replies."""
+    """HTTP/1.1 with a time limit for clients that do not finish their headers, or read their replies too slowly."""
 
     def __init__(self, limits: Limits, **options: Any) -> None:
         super().__init__(**options)
         self.conn = _Parser(h11.SERVER)
         self._patience = limits.idle_seconds
         self._request: object = None  # the latest
-        self._unsent = 0  # bytes of replies that wait for the client
-        self._progress = self.loop.time()  # when the client last read some of them, or a request was at work
+        self._read = 0  # bytes of replies that the client has read, or the system has taken for it
+        self._end = self.loop.time() + self._patience  # when the client is disconnected
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._watch()
 
     def _watch(self) -> None:
-        """Disconnect a client that makes no progress for a while."""
-        unsent, at_work = self.transport.get_write_buffer_size(), self.cycle and not self.cycle.response_complete
-        if unsent < self._unsent if unsent else at_work or self.cycle is not self._request:
-            self._progress = self.loop.time()
-        self._unsent, self._request = unsent, self.cycle
-        if self.loop.time() - self._progress >= self._patience:
+        """Disconnect a client that makes too little progress.
+
+        While a reply waits for the client, each byte that it reads buys time, at most the full patience.
+        """
+        now = self.loop.time()
+        unsent = self.transport.get_write_buffer_size()
+        read = self.conn.sent - unsent
+        at_work = self.cycle and not self.cycle.response_complete
+        if unsent:
+            self._end = min(self._end + (read - self._read) / MIN_READING, now + self._patience)
+        elif at_work or self.cycle is not self._request:
+            self._end = now + self._patience
+        self._read = read
+        self._request = self.cycle
+        if now >= self._end:
             self.transport.abort()
         else:
             self._timer = self.loop.call_later(self._patience / 10, self._watch)
@@ -171,6 +209,13 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
+        headers = [("content-type", "application/json"), ("connection", "close")]
+        reply = (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=json.dumps({"error": msg}).encode()),
+            h11.EndOfMessage(),
+        )
         with contextlib.suppress(h11.LocalProtocolError):  # a reply is being sent already
-            super().send_400_response(msg)
+            for event in reply:
+                self.transport.write(self.conn.send(event) or b"")
         self.transport.close()

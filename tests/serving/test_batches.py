@@ -129,17 +129,17 @@ def test_cancelled_sentences_are_not_translated(gated: Gated, batcher: Batcher) 
         await asyncio.to_thread(gated.started.wait)
         tasks = [asyncio.create_task(ask(batcher, *texts)) for texts in (["a", "b"], ["c"])]
         await asyncio.sleep(0.02)
-        assert len(batcher.queue) == 3
+        assert len(batcher) == 3
         tasks[0].cancel()
         await asyncio.gather(tasks[0], return_exceptions=True)
-        assert len(batcher.queue) == 1
+        assert len(batcher) == 1
         first.cancel()
         gated.open.set()
         assert len((await tasks[1]).translations) == 1
 
     asyncio.run(work())
     assert gated.batches == [["go"], ["c"]]
-    assert batcher.queue == []
+    assert len(batcher) == 0
 
 
 def test_the_queue_is_bounded(gated: Gated, batcher: Batcher) -> None:
@@ -165,7 +165,7 @@ def test_an_error_ends_only_its_batch(batcher: Batcher, gated: Gated) -> None:
     async def work() -> None:
         with pytest.raises(ConfigError, match="beam size"):
             await ask(batcher, *["a"] * 130, n_best=1000)
-        assert batcher.queue == []
+        assert len(batcher) == 0
         assert (await ask(batcher, "I am old.")).translations[0][0].text
 
     asyncio.run(work())
@@ -205,7 +205,7 @@ def test_the_sentences_of_a_disconnected_client_are_dropped(gated: Gated, monkey
         with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as other:
             headers = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
             other.sendall(f"POST /translate HTTP/1.1\r\n{headers}\r\n".encode() + request.content)
-            wait_until(lambda: len(batchers[0].queue) == 20)
+            wait_until(lambda: len(batchers[0]) == 20)
         wait_until(lambda: len(records.lines) == 1)
         assert (records.last["status"], records.last["sentences"]) == (499, 20)
         gated.open.set()
