@@ -6,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection
+
 from nmt.system.errors import ConfigError
 
 _HOST = re.compile(r"(?P<name>[\w.-]+|\[[0-9a-f:.]+\])(:[0-9]*)?", re.ASCII | re.IGNORECASE)

@@ -31,6 +31,7 @@ from nmt.serving.document import Document, read_plain_text
 from nmt.serving.http_schema import (
     AnyRequest,
     ExploreRequest,
+    Health,
     Language,
     Operation,
     TextRequest,
@@ -56,6 +57,8 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "content-security-policy": f"default-src 'none'; {NO_FRAMES}",
 }
+IDENTITY = "model-identity"
+"""The header that names the models behind a reply."""
 RETRY = {"retry-after": "1"}
 LOOK_INSIDE, LOOK_AT_TOKEN = 400, 5
 """To look into a sentence takes as long as to translate so many tokens in batches, and so many for each of its own:
@@ -63,6 +66,7 @@ measured with the model of `make demo` on a CPU, 0.3 s and 4 ms."""
 
 M = TypeVar("M", bound=AnyRequest)
 T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass
@@ -108,7 +112,8 @@ class Service:
             direction: Batcher(direction.translator, limits.max_queue, limits.batch_wait, str(direction))
             for direction in directions
         }
-        self.metrics = Metrics({str(direction): batcher for direction, batcher in self._batchers.items()})
+        queues = {str(direction): batcher for direction, batcher in self._batchers.items()}
+        self.metrics = Metrics(queues, directions.served)
 
     def stop(self, seconds: float) -> None:
         """Stop the threads of the models, all within some time."""
@@ -138,8 +143,7 @@ class Service:
         try:
             asked = model.model_validate({name: value for name, value in fields.items() if value is not None})
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            raise _invalid(f"{first['loc'][0]}: {first['msg']}") from None
+            raise _invalid(_describe(error)) from None
         record.characters = sum(map(len, asked.texts))
         if len(asked.texts) > self.limits.max_sentences:
             raise _invalid(f"{len(asked.texts)} texts exceed the limit of {self.limits.max_sentences}")
@@ -170,6 +174,7 @@ class Service:
         record.sentences = sum(len(unit) for item in items for unit in item.sentences)
         if record.sentences > self.limits.max_sentences:
             raise _invalid(f"{record.sentences} sentences exceed the limit of {self.limits.max_sentences}")
+        record.models = Directions(dict.fromkeys(item.direction for item in items)).served
         client = self._account(record.client, asked.api_key)
         with_alignment = any(item.document.needs_alignment for item in items)
 
@@ -212,6 +217,7 @@ class Service:
 
     async def detect(self, asked: TextRequest, record: Record) -> list[Detection]:
         """Detect the language of a text; between languages that share a joint vocabulary it is a guess."""
+        record.models = self.directions.served
         return await asyncio.to_thread(self.directions.detect, asked.q)
 
     async def explore(self, asked: ExploreRequest, record: Record) -> dict[str, Any]:
@@ -219,6 +225,7 @@ class Service:
         record.sentences = 1
         direction = self._direction(asked.source, asked.target)
         tokens = await asyncio.to_thread(_count_tokens, direction, asked.q, asked.given)
+        record.models = direction.served
         cost = len(direction.models) * (LOOK_INSIDE + LOOK_AT_TOKEN * tokens)
         client = self._account(record.client, asked.api_key)
         return await self._batchers[direction].call(lambda: _explore(direction, asked.q, asked.given), cost, client)
@@ -228,9 +235,9 @@ class Service:
         targets = self.directions.targets.items()
         return [Language(code=code, name=language_name(code), targets=into) for code, into in targets]
 
-    def health(self) -> dict[str, str]:
-        """Whether the server answers."""
-        return {"status": "ok"}
+    def health(self) -> Health:
+        """Whether the server answers, and with which models."""
+        return Health(status="ok", models=self.directions.served)
 
     def settings(self) -> dict[str, Any]:
         """Limits and defaults for user interfaces."""
@@ -273,6 +280,14 @@ def _explore(direction: Direction, source: str, target: str) -> dict[str, Any]:
     return page_data([example], systems)
 
 
+def _describe(error: ValidationError) -> str:
+    """The field that is wrong, such as `q`, or `q.1` in a list, and what is wrong with it."""
+    first = max(error.errors(include_url=False), key=lambda one: len(one["loc"]))  # the most precise one
+    name, *path = first["loc"]
+    field = ".".join([str(name), *(str(part) for part in path if isinstance(part, int))])
+    return f"{field}: {'is empty' if first['type'] == 'string_too_short' else first['msg']}"
+
+
 def _invalid(problem: str) -> HTTPException:
     return HTTPException(400, f"Invalid request: {problem}")
 
@@ -299,9 +314,16 @@ async def _while_connected(request: Request, work: Awaitable[T]) -> T:
         leaving.cancel()
 
 
-def _endpoint(
-    service: Service, model: type[AnyRequest] | None, work: Callable[..., Any]
-) -> Callable[[Request], Awaitable[Response]]:
+def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    """All methods of a path as one, so that a wrong one is told about each of them; HEAD is asked as GET."""
+
+    async def answer(request: Request) -> Response:
+        return await endpoints["POST" if request.method == "POST" else "GET"](request)
+
+    return answer
+
+
+def _endpoint(service: Service, model: type[AnyRequest] | None, work: Callable[..., Any]) -> Endpoint:
     async def answer(request: Request) -> Response:
         if model is not None:
             asked = await service.read(request, model)
@@ -358,7 +380,7 @@ class App:
             ("/detect", TextRequest, list[Detection], service.detect),
             ("/explore", ExploreRequest, dict[str, Any], service.explore),
             ("/languages", None, list[Language], service.languages),
-            ("/health", None, dict[str, str], service.health),
+            ("/health", None, Health, service.health),
             ("/frontend/settings", None, dict[str, Any], service.settings),
             ("/metrics", None, bytes, service.metrics.render),
             ("/openapi.json", None, dict[str, Any], self.describe),
@@ -366,19 +388,24 @@ class App:
             ("/", None, Page, make_front_page),
             ("/explore", None, Page, make_live_page),
         ]
-        self._document = describe_routes(operations)
+        self._document = describe_routes(operations, service.keys.required)
         first, key = next(iter(service.directions)), {"api_key": "KEY"} if service.keys.required else {}
         self._example = {"q": "Hello.", "source": first.source, "target": first.target, **key}
-        routes = [
-            Route(path, _endpoint(service, model, work), methods=["POST" if model else "GET"])
-            for path, model, _, work in operations
-        ]
-        self._paths = {route.path for route in routes}
+        endpoints: dict[str, dict[str, Endpoint]] = {}
+        for path, model, _, work in operations:
+            endpoints.setdefault(path, {})["POST" if model else "GET"] = _endpoint(service, model, work)
+        routes = [Route(path, _by_method(methods), methods=list(methods)) for path, methods in endpoints.items()]
+        self._paths = set(endpoints)
         kinds = (HTTPException, QueueFull, ServerStopping, NmtError, Exception)
         self._app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, _refuse))
         self._app.router.redirect_slashes = False
         self._with_cors = CORSMiddleware(
-            self._app, pages.origins, allow_methods=["GET", "POST"], allow_headers=["Authorization"], max_age=3600
+            self._app,
+            pages.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization"],
+            expose_headers=[IDENTITY],
+            max_age=3600,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -401,6 +428,8 @@ class App:
             if message["type"] == "http.response.start":
                 record.status = message["status"]
                 headers = MutableHeaders(scope=message)
+                if record.models:
+                    headers[IDENTITY] = ", ".join(model.identity for model in record.models)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)

@@ -65,6 +65,7 @@ class Server(uvicorn.Server):
         pages: Web pages that may use it.
         trusted_proxies: Addresses of reverse proxies whose `X-Forwarded-For` is trusted.
         log_format: Format of the request log on the logger `nmt.serving.requests`.
+        log_checks: True if answered health checks and scrapes are logged.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Server(uvicorn.Server):
         pages: Pages,
         trusted_proxies: Collection[str] = (),
         log_format: Format = "json",
+        log_checks: bool = True,
     ) -> None:
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         if not (is_loopback(host) or service.keys.required):
@@ -83,7 +85,7 @@ class Server(uvicorn.Server):
         self._reason = ""
         super().__init__(
             uvicorn.Config(  # without messages of its own
-                App(service, pages, partial(write, kind=log_format)),
+                App(service, pages, partial(write, kind=log_format, checks=log_checks)),
                 http=partial(_Connection, service.limits),  # type: ignore[arg-type]
                 limit_concurrency=MAX_CONNECTIONS,
                 ws="none",
@@ -112,7 +114,8 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         counts = {str(direction): len(direction.models) for direction in self._service.directions}
         names = ", ".join(name if count == 1 else f"{name} ({count} models)" for name, count in counts.items())
-        log.info(f"serving {names} at {printable(self.url)}; Ctrl-C stops the server")
+        models = "".join(f"; {model}" for model in self._service.directions.served)
+        log.info(f"serving {names} at {printable(self.url)}; Ctrl-C stops the server{models}")
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -150,7 +153,7 @@ class _Parser(h11.Connection):
                 raise h11.RemoteProtocolError("too many chunks")
         return event
 
-    def send(self, event: h11.Event) -> bytes | None:
+    def send(self, event: Any) -> Any:
         found = super().send(event)
         self.sent += len(found or b"")
         return found
@@ -174,7 +177,7 @@ class _Connection(H11Protocol):
 
     def __init__(self, limits: Limits, **options: Any) -> None:
         super().__init__(**options)
-        self.conn = _Parser(h11.SERVER)
+        self.conn = self._parser = _Parser(h11.SERVER)
         self._patience = limits.idle_seconds
         self._request: object = None  # the latest
         self._read = 0  # bytes of replies that the client has read, or the system has taken for it
@@ -191,7 +194,7 @@ class _Connection(H11Protocol):
         """
         now = self.loop.time()
         unsent = self.transport.get_write_buffer_size()
-        read = self.conn.sent - unsent
+        read = self._parser.sent - unsent
         at_work = self.cycle and not self.cycle.response_complete
         if unsent:
             self._end = min(self._end + (read - self._read) / MIN_READING, now + self._patience)
@@ -209,13 +212,10 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        headers = [("content-type", "application/json"), ("connection", "close")]
-        reply = (
-            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
-            h11.Data(data=json.dumps({"error": msg}).encode()),
-            h11.EndOfMessage(),
-        )
+        body = json.dumps({"error": msg}).encode()
+        headers = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
+        head = h11.Response(status_code=400, headers=list(headers.items()), reason=b"Bad Request")
         with contextlib.suppress(h11.LocalProtocolError):  # a reply is being sent already
-            for event in reply:
+            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
