@@ -139,7 +139,8 @@ class Service:
         if key is not None and self.keys.required and self.keys.find(key) is None:
             self.admit(record.client, key)
         fields = address | await read_body(request, self.limits)
-        fields["api_key"] = fields.get("api_key") or key
+        if fields.get("api_key") in (None, ""):
+            fields["api_key"] = key
         try:
             asked = model.model_validate({name: value for name, value in fields.items() if value is not None})
         except ValidationError as error:

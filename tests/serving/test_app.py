@@ -154,6 +154,8 @@ def test_auto_detects_the_language(client: httpx.Client) -> None:
         ({"alternatives": True}, "alternatives: Input should be a valid integer"),
         ({"alternatives": [1]}, "alternatives: Input should be a valid integer"),
         ({"format": ["text"]}, "format: Input should be 'text' or 'html'"),
+        ({"api_key": False}, "api_key: Input should be a valid string"),
+        ({"api_key": []}, "api_key: Input should be a valid string"),
         ({"api_key": [None]}, "api_key: Input should be a valid string"),
         ({"api_key": 7}, "api_key: Input should be a valid string"),
     ],

@@ -58,7 +58,7 @@ class Unit:
     def __exit__(self, *error: object) -> None:
         self._stopping = True
         self.send(signal.SIGTERM)
-        self._thread.join(30)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -123,7 +123,7 @@ def test_it_comes_back_and_takes_another_model_as_the_guide_says(models: dict[st
             return done.stdout
 
         def health(expected: str) -> None:
-            wait_until(unit.is_ready, 30)
+            wait_until(unit.is_ready, 60)
             (model,) = httpx.get(f"{unit.url}/health").json()["models"]
             update = json.loads((models["link"] / "model.json").read_text())["update"]
             named = {"direction": "en-de", "path": str(models["link"]), "update": update, "identity": expected}
@@ -139,7 +139,7 @@ def test_it_comes_back_and_takes_another_model_as_the_guide_says(models: dict[st
         for number, end in ((signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)):
             before = unit.pid
             unit.send(number)
-            wait_until(lambda before=before: unit.pid != before, 30)  # type: ignore[misc]
+            wait_until(lambda before=before: unit.pid != before, 60)  # type: ignore[misc]
             health(old)
             assert unit.translate() == (first, old)
             assert unit.ends[-1] == end
@@ -148,7 +148,7 @@ def test_it_comes_back_and_takes_another_model_as_the_guide_says(models: dict[st
         assert json.loads(run(*guide[3:5]))["models"][0]["identity"] == new
         assert unit.translate()[1] == new
         run(*guide[5:])
-        wait_until(unit.is_ready, 30)
+        wait_until(unit.is_ready, 60)
         health(old)
         assert unit.translate() == (first, old)
         assert unit.ends == [0, -signal.SIGKILL, 0, 0]
@@ -180,5 +180,5 @@ def test_it_stops_when_its_terminal_hangs_up() -> None:
         while b"serving" not in said:
             said += os.read(leader, 1 << 12)
         process.send_signal(signal.SIGHUP)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     os.close(leader)
