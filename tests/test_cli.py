@@ -398,7 +398,7 @@ OPTIONS = {
     "--source -s --set --output -o",
     "score": "--src --tgt --model -m --output -o --format --batch-size --precision --device --allow-class",
     "serve": "--model -m --host --port --api-key --api-keys --max-characters --max-sentences --max-queue "
-    "--requests-per-minute --allow-host --allow-origin --trust-proxy --log --log-checks --no-log-checks --beam-size "
+    "--requests-per-minute --allow-host --allow-origin --trust-proxy --log --log-probes --no-log-probes --beam-size "
     "--batch-size --device --allow-class",
     "average": "models --output -o --last --overwrite --allow-class",
     "export": "--to --output -o --model -m --against --quantization --overwrite --allow-class",

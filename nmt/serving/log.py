@@ -15,7 +15,7 @@ Format = Literal["json", "text", "none"]
 UNANSWERED = 499
 """Status in the log of a request whose client disconnected before it got a reply."""
 
-CHECKS = ("/health", "/metrics")
+PROBES = ("/health", "/metrics")
 """Routes that programs ask again and again to watch a server."""
 
 _log = logging.getLogger("nmt.serving.requests")
@@ -50,15 +50,15 @@ class Record:
     models: Sequence[ServedModel] = ()
 
 
-def write(record: Record, kind: Format, checks: bool = True) -> None:
+def write(record: Record, kind: Format, probes: bool = True) -> None:
     """Log a record in a format: as JSON in ASCII, or human-readable, on one line.
 
     Args:
         record: The record.
         kind: The format.
-        checks: True if answered health checks and scrapes are logged.
+        probes: True if answered health checks and scrapes are logged.
     """
-    if not checks and record.route in CHECKS and record.status == 200:
+    if not probes and record.route in PROBES and record.status == 200:
         return
     now = datetime.datetime.now().astimezone().isoformat(timespec="milliseconds")  # as in RFC 3339
     fields = {"time": now, **asdict(record)}

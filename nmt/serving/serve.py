@@ -39,7 +39,7 @@ def serve(
     allowed_origins: Annotated[Collection[str], Option("--allow-origin", "URL")] = (),
     trusted_proxies: Annotated[Collection[str], Option("--trust-proxy", "ADDRESS")] = (),
     log_format: Annotated[Literal["json", "text", "none"], Option("--log")] = "json",
-    log_checks: options.Flag = True,
+    log_probes: options.Flag = True,
     beam_size: options.BeamSize = None,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
@@ -72,7 +72,7 @@ def serve(
         allowed_origins: Web pages that may use the server, or * for all.
         trusted_proxies: Reverse proxy whose X-Forwarded-For is trusted.
         log_format: Log of requests, one line each, on standard error.
-        log_checks: Log answered requests of /health and /metrics too.
+        log_probes: Log answered requests of /health and /metrics too.
         allowed_classes: Dotted paths of classes that the models' configs may name; their code runs.
 
     Raises:
@@ -95,7 +95,7 @@ def serve(
     search = {"beam_size": beam_size, "batch_size": batch_size}
     with without_hangup(), bind(host, port) as listener:
         service = Service(open_directions(as_paths(model) or [None], device, search, allowed_classes), keys, limits)
-        Server(listener, host, service, pages, trusted_proxies, log_format, log_checks).run()
+        Server(listener, host, service, pages, trusted_proxies, log_format, log_probes).run()
 
 
 def read_keys(path: Path) -> list[str]:

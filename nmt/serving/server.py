@@ -65,7 +65,7 @@ class Server(uvicorn.Server):
         pages: Web pages that may use it.
         trusted_proxies: Addresses of reverse proxies whose `X-Forwarded-For` is trusted.
         log_format: Format of the request log on the logger `nmt.serving.requests`.
-        log_checks: True if answered health checks and scrapes are logged.
+        log_probes: True if answered health checks and scrapes are logged.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Server(uvicorn.Server):
         pages: Pages,
         trusted_proxies: Collection[str] = (),
         log_format: Format = "json",
-        log_checks: bool = True,
+        log_probes: bool = True,
     ) -> None:
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         if not (is_loopback(host) or service.keys.required):
@@ -85,7 +85,7 @@ class Server(uvicorn.Server):
         self._reason = ""
         super().__init__(
             uvicorn.Config(  # without messages of its own
-                App(service, pages, partial(write, kind=log_format, checks=log_checks)),
+                App(service, pages, partial(write, kind=log_format, probes=log_probes)),
                 http=partial(_Connection, service.limits),  # type: ignore[arg-type]
                 limit_concurrency=MAX_CONNECTIONS,
                 ws="none",

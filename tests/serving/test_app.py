@@ -331,9 +331,9 @@ def test_each_format_of_the_log(records: Records) -> None:
     assert re.fullmatch(TIME, records.last["time"])
 
 
-def test_answered_checks_may_be_left_out_of_the_log(records: Records) -> None:
-    for checks in (True, False):
-        with serving(log_checks=checks, limits={"requests_per_minute": 1}) as client:
+def test_answered_probes_may_be_left_out_of_the_log(records: Records) -> None:
+    for probes in (True, False):
+        with serving(log_probes=probes, limits={"requests_per_minute": 1}) as client:
             client.get("/health")
             client.get("/languages")
             assert [client.get("/metrics").status_code for _ in range(2)] == [200, 429]
