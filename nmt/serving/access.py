@@ -122,7 +122,7 @@ class Pages:
         self.origins = list(origins)
 
     def allows_host(self, header: str) -> bool:
-        """Whether a `Host` header is one, or empty, and names this server; protects against DNS rebinding."""
+        """True if a `Host` header is well formed and names this server; protects against DNS rebinding."""
         match = _HOST.fullmatch(header)
         name = match["name"].lower().strip("[]") if match else ""
         if not self._hosts:
