@@ -139,7 +139,7 @@ function fill(id, values) {
   }
 }
 function drawTable(id, caption, titles, rows) {
-  const head = titles.map((title, n) => html("th", { scope: "col", class: n === 0 || !title ? null : "number" }, title));
+  const head = titles.map((title, n) => html(title ? "th" : "td", { scope: title ? "col" : null, class: n === 0 || !title ? null : "number" }, title));
   show(id, html("table", {}, html("caption", {}, caption), html("thead", {}, html("tr", {}, ...head)), html("tbody", {}, ...rows)));
 }
 const cell = (text) => html("td", { class: "number" }, text);

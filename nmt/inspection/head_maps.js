@@ -29,7 +29,7 @@ function drawPart(m, part, view) {
   const heads = data.systems[m].heads[part], layer = (n) => heads[n][0].split(".")[0], all = range(heads.length);
   const layers = all.filter((n) => !n || layer(n) !== layer(n - 1)).map((first) => all.filter((n) => layer(n) === layer(first)));
   const name = (n) => `layer ${heads[n][0].replace(".", ", head ")}`, id = (n) => `${m}.${part}.${n}`;
-  const lines = layers.map((numbers) => html("div", { class: "heads" }, ...numbers.map((n) => html("button", { "aria-pressed": state.a === id(n), "aria-label": `${PARTS[part]}, ${name(n)}${heads[n][1] && `, ${heads[n][1]}`}`, "data-key": `head-${id(n)}`, onclick: () => go({ a: state.a === id(n) ? "" : id(n) }) }, drawThumbnail(headMap(view, part, n)), html("span", {}, heads[n][0]), html("span", {}, heads[n][1])))));
+  const lines = layers.map((numbers) => html("div", { class: "heads" }, ...numbers.map((n) => html("button", { type: "button", "aria-pressed": state.a === id(n), "aria-label": `${PARTS[part]}, ${name(n)}${heads[n][1] && `, ${heads[n][1]}`}`, "data-key": `head-${id(n)}`, onclick: () => go({ a: state.a === id(n) ? "" : id(n) }) }, drawThumbnail(headMap(view, part, n)), html("span", {}, heads[n][0]), html("span", {}, heads[n][1])))));
   const chosen = all.find((n) => state.a === id(n)), enlarged = [];
   if (chosen !== undefined) {
     const map = headMap(view, part, chosen);

@@ -22,7 +22,7 @@ from nmt.models.build import build_model
 from nmt.models.card import CARD, make_card
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import CheckpointError, DataError, shorten
-from nmt.system.files import check_file, read_json, set_default_permissions, sync, write_json, write_text
+from nmt.system.files import check_file, read_json, set_default_permissions, sha256, sync, write_json, write_text
 from nmt.system.limits import MAX_HEADER, MIB
 from nmt.system.replacement import atomic_directory
 from nmt.system.version import __version__
@@ -54,6 +54,18 @@ class SavedModel(WithText):
     src_vocabulary: Vocabulary
     tgt_vocabulary: Vocabulary
     metadata: Mapping[str, Any]
+
+    @property
+    def identity(self) -> str:
+        """What names its weights, wherever they lie: the first 12 digits of the SHA-256 checksum of their file.
+
+        Raises:
+            CheckpointError: The file is no longer there.
+        """
+        try:
+            return sha256(self.path / WEIGHTS)[:12]
+        except OSError as error:
+            raise CheckpointError(f"{self.path / WEIGHTS}: cannot be read ({error.strerror})") from None
 
 
 def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, metadata: Mapping[str, Any]) -> None:

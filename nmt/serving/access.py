@@ -6,10 +6,11 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection
-from urllib.parse import urlsplit
 
 from nmt.system.errors import ConfigError
 
+_HOST = re.compile(r"(?P<name>[\w.-]+|\[[0-9a-f:.]+\])(:[0-9]*)?", re.ASCII | re.IGNORECASE)
+"""A `Host` header: a name or an address, and a port. Nothing else, such as a user, may stand beside them."""
 MAX_CLIENTS = 10_000
 """Maximum number of clients whose request rate is remembered."""
 
@@ -43,6 +44,8 @@ class Keys:
 
 class Rate:
     """A rate limit for each client: a burst of `per_minute` requests, then one every 60 / `per_minute` seconds.
+
+    A client that has rested may thus send up to twice `per_minute` requests in its first minute.
 
     Args:
         per_minute: Requests per minute; None sets no limit.
@@ -82,6 +85,15 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _is_name(host: str) -> bool:
+    """True if a text is the name or the address of a machine, without a port."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return bool(re.fullmatch(r"[\w.-]+", host, re.ASCII))
+    return True
+
+
 class Pages:
     """The web pages that may use a server.
 
@@ -95,24 +107,27 @@ class Pages:
         origins: Other origins, such as https://example.org, whose pages may use it; * allows all.
 
     Raises:
-        ConfigError: An origin is invalid.
+        ConfigError: An origin or a name is invalid.
     """
 
     def __init__(self, host: str, hosts: Collection[str] = (), origins: Collection[str] = ()) -> None:
         own = {"localhost", "127.0.0.1", "::1", host} if is_loopback(host) else {host} if hosts else set()
-        self._hosts = {name.lower() for name in (*own, *hosts)}
+        self._hosts = {name.lower().strip("[]") for name in (*own, *hosts)}
+        for name in hosts:
+            if not _is_name(name):
+                raise ConfigError(f"--allow-host {name}: write a name such as mt.example.org, without a port")
         for origin in origins:
             if origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin):
                 raise ConfigError(f"--allow-origin {origin}: write an origin such as https://example.org, or *")
         self.origins = list(origins)
 
     def allows_host(self, header: str) -> bool:
-        """Whether a `Host` header names this server; protects against DNS rebinding."""
-        try:
-            name = urlsplit(f"//{header}").hostname
-        except ValueError:
-            name = None
-        return not self._hosts or name in self._hosts
+        """True if a `Host` header is well formed and names this server; protects against DNS rebinding."""
+        match = _HOST.fullmatch(header)
+        name = match["name"].lower().strip("[]") if match else ""
+        if not self._hosts:
+            return bool(match) or not header
+        return name in self._hosts
 
     def allows_origin(self, origin: str | None, host: str) -> bool:
         """Whether a request comes from the server's own page, an allowed origin, or a client that is not a web page.

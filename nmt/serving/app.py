@@ -3,7 +3,7 @@
 import asyncio
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -31,6 +31,7 @@ from nmt.serving.document import Document, read_plain_text
 from nmt.serving.http_schema import (
     AnyRequest,
     ExploreRequest,
+    Health,
     Language,
     Operation,
     TextRequest,
@@ -56,10 +57,16 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "content-security-policy": f"default-src 'none'; {NO_FRAMES}",
 }
+IDENTITY = "model-identity"
+"""The header that names the models behind a reply."""
 RETRY = {"retry-after": "1"}
+LOOK_INSIDE, LOOK_AT_TOKEN = 400, 5
+"""To look into a sentence takes as long as to translate so many tokens in batches, and so many for each of its own:
+measured with the model of `make demo` on a CPU, 0.3 s and 4 ms."""
 
 M = TypeVar("M", bound=AnyRequest)
 T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass
@@ -105,7 +112,8 @@ class Service:
             direction: Batcher(direction.translator, limits.max_queue, limits.batch_wait, str(direction))
             for direction in directions
         }
-        self.metrics = Metrics({str(direction): batcher for direction, batcher in self._batchers.items()})
+        queues = {str(direction): batcher for direction, batcher in self._batchers.items()}
+        self.metrics = Metrics(queues, directions.served)
 
     def stop(self, seconds: float) -> None:
         """Stop the threads of the models, all within some time."""
@@ -131,12 +139,12 @@ class Service:
         if key is not None and self.keys.required and self.keys.find(key) is None:
             self.admit(record.client, key)
         fields = address | await read_body(request, self.limits)
-        fields["api_key"] = fields.get("api_key") or key
+        if fields.get("api_key") in (None, ""):
+            fields["api_key"] = key
         try:
             asked = model.model_validate({name: value for name, value in fields.items() if value is not None})
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            raise _invalid(f"{first['loc'][0]}: {first['msg']}") from None
+            raise _invalid(_describe(error)) from None
         record.characters = sum(map(len, asked.texts))
         if len(asked.texts) > self.limits.max_sentences:
             raise _invalid(f"{len(asked.texts)} texts exceed the limit of {self.limits.max_sentences}")
@@ -151,11 +159,15 @@ class Service:
         Raises:
             HTTPException: The key is missing or wrong, or there are too many requests.
         """
-        key = self.keys.find(api_key)
-        if seconds := self._rate.wait(client if key is None else key):
+        if seconds := self._rate.wait(self._account(client, api_key)):
             raise HTTPException(429, "Slow down: too many requests", {"retry-after": str(seconds)})
-        if self.keys.required and key is None:
+        if self.keys.required and self.keys.find(api_key) is None:
             raise HTTPException(403, "Invalid API key" if api_key else "An API key is required: api_key")
+
+    def _account(self, client: str, api_key: str) -> Hashable:
+        """Who shares a rate and takes turns: those with the same key, and without one those with the same address."""
+        key = self.keys.find(api_key)
+        return client if key is None else key
 
     async def translate(self, asked: TranslateRequest, record: Record) -> dict[str, Any]:
         """Translate a text or a list of texts."""
@@ -163,6 +175,8 @@ class Service:
         record.sentences = sum(len(unit) for item in items for unit in item.sentences)
         if record.sentences > self.limits.max_sentences:
             raise _invalid(f"{record.sentences} sentences exceed the limit of {self.limits.max_sentences}")
+        record.models = Directions(dict.fromkeys(item.direction for item in items)).served
+        client = self._account(record.client, asked.api_key)
         with_alignment = any(item.document.needs_alignment for item in items)
 
         async def translate(direction: Direction) -> None:
@@ -170,7 +184,7 @@ class Service:
             own = [item for item in items if item.direction is direction]
             sentences = [sentence for item in own for unit in item.sentences for sentence in unit]
             n_best = min(1 + asked.alternatives, direction.translator.options.beam_size)
-            done = await self._batchers[direction].translate(sentences, n_best, with_alignment)
+            done = await self._batchers[direction].translate(sentences, n_best, with_alignment, client)
             record.batch = max(record.batch, done.batch)
             self.metrics.sentences.labels(str(direction)).inc(len(sentences))
             left = iter(done.translations)
@@ -204,22 +218,27 @@ class Service:
 
     async def detect(self, asked: TextRequest, record: Record) -> list[Detection]:
         """Detect the language of a text; between languages that share a joint vocabulary it is a guess."""
+        record.models = self.directions.served
         return await asyncio.to_thread(self.directions.detect, asked.q)
 
     async def explore(self, asked: ExploreRequest, record: Record) -> dict[str, Any]:
         """What a model does with a sentence, for the page that shows it."""
         record.sentences = 1
         direction = self._direction(asked.source, asked.target)
-        return await self._batchers[direction].call(lambda: _explore(direction, asked.q, asked.given))
+        tokens = await asyncio.to_thread(_count_tokens, direction, asked.q, asked.given)
+        record.models = direction.served
+        cost = len(direction.models) * (LOOK_INSIDE + LOOK_AT_TOKEN * tokens)
+        client = self._account(record.client, asked.api_key)
+        return await self._batchers[direction].call(lambda: _explore(direction, asked.q, asked.given), cost, client)
 
     def languages(self) -> list[Language]:
         """The languages, and those they can be translated into."""
         targets = self.directions.targets.items()
         return [Language(code=code, name=language_name(code), targets=into) for code, into in targets]
 
-    def health(self) -> dict[str, str]:
-        """Whether the server answers."""
-        return {"status": "ok"}
+    def health(self) -> Health:
+        """Whether the server answers, and with which models."""
+        return Health(status="ok", models=self.directions.served)
 
     def settings(self) -> dict[str, Any]:
         """Limits and defaults for user interfaces."""
@@ -237,21 +256,37 @@ class Service:
         }
 
 
-def _explore(direction: Direction, source: str, target: str) -> dict[str, Any]:
-    """The data of a page with one sentence, and a translation that the model reads too, if there is one."""
-    translator, processor = direction.translator, direction.translator.processor
-    counts = {"q": len(translator.tokenize([source])[0])}
+def _count_tokens(direction: Direction, source: str, target: str) -> int:
+    """Number of tokens of a sentence to look into and of its translation, if there is one.
+
+    Raises:
+        HTTPException: There are none, or too many.
+    """
+    counts = {"q": len(direction.translator.tokenize([source])[0])}
     if target.strip():
-        counts["given"] = len(processor.tokenize_target([target])[0])
+        counts["given"] = len(direction.translator.processor.tokenize_target([target])[0])
     for name, count in counts.items():
         if not 0 < count <= LONGEST:
             raise _invalid(f"{name} has {count} tokens; give 1 to {LONGEST}")
+    return sum(counts.values())
+
+
+def _explore(direction: Direction, source: str, target: str) -> dict[str, Any]:
+    """The data of a page with one sentence, and a translation that the model reads too, if there is one."""
     example = Example(source, (target,) if target.strip() else ())
     systems = []
     for run, (config, single) in direction.models.items():
         name = run if len(direction.models) > 1 else str(direction)
         systems.append(System.of_model(name, config, single, [record(single, example, rules=None, all_heads=True)]))
     return page_data([example], systems)
+
+
+def _describe(error: ValidationError) -> str:
+    """The field that is wrong, such as `q`, or `q.1` in a list, and what is wrong with it."""
+    first = max(error.errors(include_url=False), key=lambda one: len(one["loc"]))  # the most precise one
+    name, *path = first["loc"]
+    field = ".".join([str(name), *(str(part) for part in path if isinstance(part, int))])
+    return f"{field}: {'is empty' if first['type'] == 'string_too_short' else first['msg']}"
 
 
 def _invalid(problem: str) -> HTTPException:
@@ -280,9 +315,16 @@ async def _while_connected(request: Request, work: Awaitable[T]) -> T:
         leaving.cancel()
 
 
-def _endpoint(
-    service: Service, model: type[AnyRequest] | None, work: Callable[..., Any]
-) -> Callable[[Request], Awaitable[Response]]:
+def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    """All methods of a path as one, so that a wrong one is told about each of them; HEAD is asked as GET."""
+
+    async def answer(request: Request) -> Response:
+        return await endpoints["POST" if request.method == "POST" else "GET"](request)
+
+    return answer
+
+
+def _endpoint(service: Service, model: type[AnyRequest] | None, work: Callable[..., Any]) -> Endpoint:
     async def answer(request: Request) -> Response:
         if model is not None:
             asked = await service.read(request, model)
@@ -339,7 +381,7 @@ class App:
             ("/detect", TextRequest, list[Detection], service.detect),
             ("/explore", ExploreRequest, dict[str, Any], service.explore),
             ("/languages", None, list[Language], service.languages),
-            ("/health", None, dict[str, str], service.health),
+            ("/health", None, Health, service.health),
             ("/frontend/settings", None, dict[str, Any], service.settings),
             ("/metrics", None, bytes, service.metrics.render),
             ("/openapi.json", None, dict[str, Any], self.describe),
@@ -347,19 +389,24 @@ class App:
             ("/", None, Page, make_front_page),
             ("/explore", None, Page, make_live_page),
         ]
-        self._document = describe_routes(operations)
+        self._document = describe_routes(operations, service.keys.required)
         first, key = next(iter(service.directions)), {"api_key": "KEY"} if service.keys.required else {}
         self._example = {"q": "Hello.", "source": first.source, "target": first.target, **key}
-        routes = [
-            Route(path, _endpoint(service, model, work), methods=["POST" if model else "GET"])
-            for path, model, _, work in operations
-        ]
-        self._paths = {route.path for route in routes}
+        endpoints: dict[str, dict[str, Endpoint]] = {}
+        for path, model, _, work in operations:
+            endpoints.setdefault(path, {})["POST" if model else "GET"] = _endpoint(service, model, work)
+        routes = [Route(path, _by_method(methods), methods=list(methods)) for path, methods in endpoints.items()]
+        self._paths = set(endpoints)
         kinds = (HTTPException, QueueFull, ServerStopping, NmtError, Exception)
         self._app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, _refuse))
         self._app.router.redirect_slashes = False
         self._with_cors = CORSMiddleware(
-            self._app, pages.origins, allow_methods=["GET", "POST"], allow_headers=["Authorization"], max_age=3600
+            self._app,
+            pages.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization"],
+            expose_headers=[IDENTITY],
+            max_age=3600,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -382,6 +429,8 @@ class App:
             if message["type"] == "http.response.start":
                 record.status = message["status"]
                 headers = MutableHeaders(scope=message)
+                if record.models:
+                    headers[IDENTITY] = ", ".join(model.identity for model in record.models)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)

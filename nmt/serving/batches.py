@@ -5,10 +5,11 @@ A translation does not depend on its batch, so batching requests together does n
 
 import asyncio
 import contextlib
+import math
 import threading
 import time
-from bisect import insort
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -45,15 +46,42 @@ class Translated(NamedTuple):
     batch: int
 
 
+class _Waiting(NamedTuple):
+    """A sentence in the queue, or a function.
+
+    Attributes:
+        number: Its index in its request.
+        tokens: Its length; that of a function is the number of tokens that could be translated meanwhile.
+    """
+
+    number: int
+    tokens: int
+
+    @property
+    def cost(self) -> int:
+        """Tokens that its client has had when it is done: the end of a sentence is one."""
+        return self.tokens + 1
+
+    @property
+    def places(self) -> int:
+        """Places that it takes in the queue: one for each `LONG` tokens, a part counting as a whole."""
+        return max(1, math.ceil(self.tokens / LONG))
+
+
 @dataclass(eq=False)
 class _Job:
     """The sentences of a request.
 
     Attributes:
         sentences: The tokens of each sentence.
+        client: Whose request it is.
         n_best: Translations per sentence.
         with_alignment: Whether to keep alignments.
         work: Called instead of translating; it does not share a batch.
+        cost: Tokens that could be translated in the time of the work.
+        waiting: The sentences that have not begun, long ones last.
+        places: Places that these take in the queue.
+        had: Tokens that it has had, on the clock of its client.
         result: Receives what `Batcher.translate` or the work returns.
         translations: Those of the sentences that are done, by index.
         batch: Size of the largest batch that any of them was in.
@@ -61,13 +89,34 @@ class _Job:
     """
 
     sentences: Sequence[list[str]]
+    client: Hashable
     n_best: int = 1
     with_alignment: bool = False
     work: Callable[[], object] | None = None
+    cost: int = 0
+    waiting: deque[_Waiting] = field(init=False)
+    places: int = field(init=False)
+    had: int = 0
     result: Future[Any] = field(default_factory=Future)
     translations: dict[int, list[Translation]] = field(default_factory=dict)
     batch: int = 0
     arrived: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        lengths = [self.cost] if self.work else map(len, self.sentences)
+        waiting = map(_Waiting, range(len(self.sentences)), lengths)
+        self.waiting = deque(sorted(waiting, key=lambda one: one.tokens > LONG))
+        self.places = sum(one.places for one in self.waiting)
+
+    @property
+    def end(self) -> int:
+        """Tokens that it will have had after its next sentence."""
+        return self.had + self.waiting[0].cost
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What its next sentence must have in common with those that share its batch."""
+        return self.n_best, self.with_alignment, self.work, self.waiting[0].tokens > LONG
 
     def finish(self, result: object) -> None:
         """Deliver a result, or an error, unless the request has ended."""
@@ -78,34 +127,30 @@ class _Job:
                 self.result.set_result(result)
 
 
-class _Waiting(NamedTuple):
-    """A sentence in the queue.
+@dataclass(eq=False)
+class _Client:
+    """Someone who sends requests.
 
     Attributes:
-        turn: Its place: the sentences of a request have one turn after another, those of several requests share them.
-        job: Its request.
-        number: Its index there.
-        length: Its tokens.
+        jobs: Its requests with sentences in the queue.
+        had: Tokens that it has had, on the clock of the batcher.
+        clock: What its request whose turn came last had by then; a new request begins there.
     """
 
-    turn: int
-    job: _Job
-    number: int
-    length: int
-
-    @property
-    def kind(self) -> tuple[object, ...]:
-        """What it must have in common with the sentences that share its batch."""
-        return self.job.n_best, self.job.with_alignment, self.job.work, self.length > LONG
+    jobs: list[_Job] = field(default_factory=list)
+    had: int = 0
+    clock: int = 0
 
 
 class Batcher:
-    """One model, one thread, one queue. Requests take turns sentence by sentence: a large one delays no other by more
-    than a batch.
+    """One model, one thread, one queue. Clients take turns, and so do the requests of each, in equal shares of tokens.
+
+    The turn goes to the sentence that would end first, had each client, and each of its requests, an equal part of the
+    model (self-clocked fair queueing; Golestani, 1994). A large request thus delays a small one by at most a batch.
 
     Args:
         translator: The model; its batch size bounds a batch.
-        max_queue: Maximum number of waiting sentences.
+        max_queue: Maximum number of waiting sentences; one of more than `LONG` tokens counts as several.
         batch_wait: Seconds that a sentence waits for others to share its batch.
         name: Name of the model, for that of the thread.
     """
@@ -114,8 +159,8 @@ class Batcher:
         self.translator = translator
         self._max_queue = max_queue
         self._batch_wait = batch_wait
-        self.queue: list[_Waiting] = []  # in the order of their turns
-        self._turn = 0  # of the sentences that are translated now
+        self._clients: dict[Hashable, _Client] = {}
+        self._clock = 0  # what the client whose turn came last had by then; a new client begins there
         self._stopping = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name=THREAD + name, daemon=True)
@@ -123,10 +168,11 @@ class Batcher:
 
     def __len__(self) -> int:
         """Number of waiting sentences."""
-        return len(self.queue)
+        with self._changed:
+            return sum(len(job.waiting) for job in self._jobs())
 
     async def translate(
-        self, sentences: Sequence[list[str]], n_best: int = 1, with_alignment: bool = False
+        self, sentences: Sequence[list[str]], n_best: int = 1, with_alignment: bool = False, client: Hashable = None
     ) -> Translated:
         """Translate sentences; if the caller is cancelled, those not yet begun are dropped.
 
@@ -134,6 +180,7 @@ class Batcher:
             sentences: The tokens of each, as `Translator.read` finds them.
             n_best: Translations per sentence, at most the beam size.
             with_alignment: Keep alignments.
+            client: Whose turn it is to be.
 
         Raises:
             QueueFull: Too many sentences are waiting.
@@ -142,31 +189,32 @@ class Batcher:
         """
         if not sentences:
             return Translated([], 0)
-        return cast(Translated, await self._finish(_Job(sentences, n_best, with_alignment)))
+        return cast(Translated, await self._finish(_Job(sentences, client, n_best, with_alignment)))
 
-    async def call(self, work: Callable[[], T]) -> T:
-        """Call a function in the model's thread, when its turn comes: it counts as one sentence.
+    async def call(self, work: Callable[[], T], cost: int = 0, client: Hashable = None) -> T:
+        """Call a function in the model's thread, when its turn comes.
 
         Args:
             work: The function.
+            cost: Number of tokens that could be translated meanwhile.
+            client: Whose turn it is to be.
 
         Raises:
             QueueFull: Too many sentences are waiting.
             ServerStopping: The server is stopping.
             Exception: Any error of the function.
         """
-        return cast(T, await self._finish(_Job([[]], work=work)))
+        return cast(T, await self._finish(_Job([[]], client, work=work, cost=cost)))
 
     async def _finish(self, job: _Job) -> object:
         """Queue a job and wait for it."""
         with self._changed:
             if self._stopping:
                 raise ServerStopping
-            if len(self.queue) + len(job.sentences) > self._max_queue:
+            waiting = self._jobs()
+            if waiting and sum(one.places for one in waiting) + job.places > self._max_queue:
                 raise QueueFull
-            lengths = sorted(enumerate(map(len, job.sentences)), key=lambda pair: pair[1] > LONG)  # long ones last
-            for turn, pair in enumerate(lengths, start=self._turn):
-                insort(self.queue, _Waiting(turn, job, *pair), key=attrgetter("turn"))
+            self._join(job)
             self._changed.notify()
         try:
             return await asyncio.wrap_future(job.result)
@@ -178,62 +226,106 @@ class Batcher:
         """Accept no more sentences, drop those that are waiting, and give the current batch some time to finish."""
         with self._changed:
             self._stopping = True
-            for job in {waiting.job for waiting in self.queue}:
+            for job in self._jobs():
                 job.finish(ServerStopping())
-            self.queue.clear()
+            self._clients.clear()
             self._changed.notify()
         self._thread.join(seconds)
+
+    def _jobs(self) -> list[_Job]:
+        """The requests with sentences in the queue."""
+        return [job for client in self._clients.values() for job in client.jobs]
+
+    def _join(self, job: _Job) -> None:
+        """Let a request wait for its turn."""
+        # A client is forgotten when the others have had as much.
+        self._clients = {key: one for key, one in self._clients.items() if one.jobs or one.had > self._clock}
+        client = self._clients.setdefault(job.client, _Client())
+        if not client.jobs:
+            client.had = max(client.had, self._clock)
+        job.had = client.clock
+        client.jobs.append(job)
 
     def _drop(self, job: _Job) -> None:
         """Remove the sentences of a job from the queue."""
         with self._changed:
-            self.queue = [waiting for waiting in self.queue if waiting.job is not job]
+            for client in self._clients.values():
+                client.jobs = [one for one in client.jobs if one is not job]
 
     def _work(self) -> None:
         while batch := self._next_batch():
             self._translate(batch)
 
-    def _next_batch(self) -> list[_Waiting]:
-        """The sentences to translate next; none when the server is stopping."""
+    def _next_batch(self) -> list[tuple[_Job, int]]:
+        """The sentences to translate next, by request and index; none when the server is stopping."""
         with self._changed:
             while not self._stopping:
                 size = self.translator.options.batch_size
-                left = self.queue[0].job.arrived + self._batch_wait - time.monotonic() if self.queue else None
-                if left is not None and (left <= 0 or len(self.queue) >= size):
+                if not (jobs := self._jobs()):
+                    self._clients.clear()
+                    self._clock = 0
+                    self._changed.wait()
+                    continue
+                left = min(job.arrived for job in jobs) + self._batch_wait - time.monotonic()
+                if left <= 0 or sum(len(job.waiting) for job in jobs) >= size:
                     return self._take(size)
                 self._changed.wait(left)
             return []
 
-    def _take(self, size: int) -> list[_Waiting]:
-        """Take the first sentence from the queue, and those after it that may share its batch."""
-        first, longest = self.queue[0], 0
-        batch: list[_Waiting] = []
-        skipped: list[_Waiting] = []
-        for waiting in self.queue:
-            length = max(longest, waiting.length)
-            is_crowded = batch and length > LONG and (len(batch) + 1) * length > size * LONG // 4
-            if len(batch) == size or waiting.kind != first.kind or is_crowded:
-                skipped.append(waiting)
+    def _take(self, size: int) -> list[tuple[_Job, int]]:
+        """Take the sentence whose turn it is from the queue, and the next ones that may share its batch."""
+        batch: list[tuple[_Job, int]] = []
+        kind: object = None
+        longest = 0
+        left = {client: list(client.jobs) for client in self._clients.values() if client.jobs}
+        while left and len(batch) < size:
+            nexts = [(client, min(jobs, key=attrgetter("end"))) for client, jobs in left.items()]
+            client, job = min(nexts, key=lambda pair: pair[0].had + pair[1].waiting[0].cost)
+            length = max(longest, job.waiting[0].tokens)
+            is_crowded = length > LONG and (len(batch) + 1) * length > size * LONG // 4
+            if not batch:
+                kind = job.kind
+            if batch and (job.kind != kind or is_crowded):
+                left[client].remove(job)
             else:
                 longest = length
-                batch.append(waiting)
-        self.queue, self._turn = skipped, first.turn
+                batch.append((job, self._begin(client, job, is_first=not batch)))
+                if not job.waiting:
+                    left[client].remove(job)
+            if not left[client]:
+                del left[client]
         return batch
 
-    def _translate(self, batch: Sequence[_Waiting]) -> None:
-        first = batch[0].job
+    def _begin(self, client: _Client, job: _Job, is_first: bool) -> int:
+        """Take the next sentence of a request; the first of a batch moves the clocks, and others ride along.
+
+        Returns:
+            Its index.
+        """
+        waiting = job.waiting.popleft()
+        job.places -= waiting.places
+        job.had += waiting.cost
+        client.had += waiting.cost
+        if is_first:
+            client.clock, self._clock = job.had, client.had
+        if not job.waiting:
+            client.jobs.remove(job)
+        return waiting.number
+
+    def _translate(self, batch: Sequence[tuple[_Job, int]]) -> None:
+        first, _ = batch[0]
         try:
             if first.work is not None:
                 first.finish(first.work())
                 return
-            sentences = [job.sentences[number] for _, job, number, _ in batch]
+            sentences = [job.sentences[number] for job, number in batch]
             translations = self.translator.translate_tokens(sentences, first.n_best, first.with_alignment)
         except Exception as error:  # it fails the requests, but does not end the thread
-            for waiting in batch:
-                self._drop(waiting.job)
-                waiting.job.finish(error)
+            for job, _ in batch:
+                self._drop(job)
+                job.finish(error)
             return
-        for (_, job, number, _), hypotheses in zip(batch, translations, strict=True):
+        for (job, number), hypotheses in zip(batch, translations, strict=True):
             job.translations[number] = hypotheses
             job.batch = max(job.batch, len(batch))
             if len(job.translations) == len(job.sentences):

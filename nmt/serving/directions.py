@@ -18,6 +18,25 @@ ALPHABET = 200
 """The characters of an unknown token are assumed to be drawn uniformly from an alphabet of this size."""
 
 
+@dataclass(frozen=True)
+class ServedModel:
+    """A model that answers."""
+
+    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
+    direction: str
+    """Codes of the languages that it translates from and into."""
+    path: str
+    """Its folder, as the server was told."""
+    update: int | None
+    """Update of its training; null if it does not say."""
+    identity: str
+    """First 12 digits of the SHA-256 checksum of its file model.safetensors."""
+
+    def __str__(self) -> str:
+        update = "" if self.update is None else f", update {self.update:,}"
+        return f"{self.direction} is {self.path}{update}, identity {self.identity}"
+
+
 @dataclass(frozen=True, eq=False)
 class Direction:
     """What translates one language into another: a model, or several that translate together.
@@ -27,12 +46,14 @@ class Direction:
         target: Code of the language translated to.
         translator: All models together.
         models: Each model alone by a name, with the config it was trained with.
+        served: Where each model is from.
     """
 
     source: str
     target: str
     translator: Translator
     models: Mapping[str, tuple[Config, Translator]]
+    served: tuple[ServedModel, ...] = ()
 
     def __str__(self) -> str:
         return printable(f"{self.source}-{self.target}")
@@ -63,6 +84,11 @@ class Directions(tuple[Direction, ...]):
         bases = base_language(source), base_language(target)
         same = (one for one in self if (base_language(one.source), base_language(one.target)) == bases)
         return next(exact, None) or next(same, None)
+
+    @property
+    def served(self) -> list[ServedModel]:
+        """Where the models are from."""
+        return [model for direction in self for model in direction.served]
 
     @property
     def targets(self) -> dict[str, list[str]]:

@@ -1,15 +1,27 @@
 """Requests and replies of the HTTP API, and the OpenAPI document that describes them."""
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, NonNegativeInt, StringConstraints, TypeAdapter
+from pydantic_core import PydanticCustomError
 
 from nmt.inspection.html_page import Page
 from nmt.serving.body import FORM, JSON, MULTIPART
-from nmt.serving.directions import Detection
+from nmt.serving.directions import Detection, ServedModel
 from nmt.system.version import __version__
+
+
+def _refuse_truth(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise PydanticCustomError("bool", "Input should be a valid integer")
+    return value
+
+
+Code = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Number = Annotated[NonNegativeInt, BeforeValidator(_refuse_truth)]
 
 
 class AnyRequest(BaseModel):
@@ -30,13 +42,13 @@ class AnyRequest(BaseModel):
 class TranslateRequest(AnyRequest):
     """A text or several to translate; `source` may be `auto`."""
 
-    source: str
+    source: Code
     """Code of the language of the text; auto detects it."""
-    target: str
+    target: Code
     """Code of the language of the translation."""
     format: Literal["text", "html"] = "text"
     """text (the default), or html, whose tags are kept."""
-    alternatives: NonNegativeInt = 0
+    alternatives: Number = 0
     """Number of further translations; 0 is the default."""
 
 
@@ -50,9 +62,9 @@ class TextRequest(AnyRequest):
 class ExploreRequest(TextRequest):
     """A sentence to look into, and a translation to read, which may be empty."""
 
-    source: str
+    source: Code
     """Code of the language of the sentence."""
-    target: str
+    target: Code
     """Code of the language of the translation."""
     given: str = ""
     """A translation for the model to read, if any."""
@@ -91,22 +103,45 @@ class Language(BaseModel, use_attribute_docstrings=True):
     """Codes of the languages that it can be translated into."""
 
 
+class Health(BaseModel, use_attribute_docstrings=True):
+    """That a server answers, and with which models."""
+
+    status: str
+    """ok"""
+    models: list[ServedModel]
+    """The models, and where they are from."""
+
+
 class Error(BaseModel):
     """What is wrong with a request."""
 
     error: str
 
 
-def describe_routes(operations: Sequence[Operation]) -> dict[str, Any]:
+KEYS = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "A key; it may be the field api_key of a body too."},
+    "api_key": {"type": "apiKey", "in": "query", "name": "api_key"},
+}
+"""How a request gives a key."""
+
+
+def describe_routes(operations: Sequence[Operation], needs_key: bool = False) -> dict[str, Any]:
     """The OpenAPI document of a server.
 
     Args:
         operations: What the routes do.
+        needs_key: True if requests with a text, and /metrics, need a key.
     """
     types = dict.fromkeys(kind for _, *kinds, _ in operations for kind in (*kinds, Error) if kind not in (None, *TEXTS))
     schemas, definitions = TypeAdapter.json_schemas(
         [(kind, "validation", TypeAdapter(kind)) for kind in types], ref_template="#/components/schemas/{model}"
     )
+
+    for schema in definitions["$defs"].values():
+        for name, field in schema["properties"].items():
+            if field.get("default") is not None:  # null is like leaving the field out
+                about = {key: field.pop(key) for key in ("default", "description", "title")}
+                schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **about}
 
     def content(kind: Any, *encodings: str) -> dict[str, Any]:
         return {name: {"schema": schemas.get((kind, "validation"), {"type": "string"})} for name in encodings}
@@ -117,9 +152,18 @@ def describe_routes(operations: Sequence[Operation]) -> dict[str, Any]:
             "200": {"description": "The reply.", "content": content(reply, TEXTS.get(reply, JSON))},
             "default": {"description": "What is wrong.", "content": content(Error, JSON)},
         }
-        operation: dict[str, Any] = {"summary": inspect.getdoc(work), "responses": responses}
+        method = "get" if request is None else "post"
+        words = re.findall("[a-z]+", path) or ["page"]
+        operation: dict[str, Any] = {
+            "operationId": method + "".join(map(str.capitalize, words)),
+            "summary": inspect.getdoc(work),
+            "responses": responses,
+        }
         if request is not None:
             operation["requestBody"] = {"required": True, "content": content(request, JSON, FORM, MULTIPART)}
-        paths.setdefault(path, {})["get" if request is None else "post"] = operation
+        if needs_key and (request is not None or reply is bytes):
+            operation["security"] = [{name: []} for name in KEYS]
+        paths.setdefault(path, {})[method] = operation
     information = {"title": "nmt serve", "version": __version__}
-    return {"openapi": "3.1.0", "info": information, "paths": paths, "components": {"schemas": definitions["$defs"]}}
+    components = {"schemas": definitions["$defs"], **({"securitySchemes": KEYS} if needs_key else {})}
+    return {"openapi": "3.1.0", "info": information, "paths": paths, "components": components}

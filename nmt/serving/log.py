@@ -1,17 +1,22 @@
 """One line per request on the logger `nmt.serving.requests`: what it cost, but none of its text."""
 
+import datetime
 import json
 import logging
-import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from nmt.serving.directions import ServedModel
 from nmt.system.errors import printable
 
 Format = Literal["json", "text", "none"]
 
 UNANSWERED = 499
 """Status in the log of a request whose client disconnected before it got a reply."""
+
+PROBES = ("/health", "/metrics")
+"""Routes that programs ask again and again to watch a server."""
 
 _log = logging.getLogger("nmt.serving.requests")
 
@@ -30,6 +35,7 @@ class Record:
         milliseconds: Time from its headers to the end of the reply.
         batch: Size of the largest batch that any of its sentences was in.
         error: What went wrong in the server, if anything: the class of the error, and where.
+        models: The models that answered.
     """
 
     client: str
@@ -41,14 +47,26 @@ class Record:
     milliseconds: float = 0.0
     batch: int = 0
     error: str = ""
+    models: Sequence[ServedModel] = ()
 
 
-def write(record: Record, kind: Format) -> None:
-    """Log a record in a format: as JSON in ASCII, or human-readable, on one line."""
-    fields = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **asdict(record)}
+def write(record: Record, kind: Format, probes: bool = True) -> None:
+    """Log a record in a format: as JSON in ASCII, or human-readable, on one line.
+
+    Args:
+        record: The record.
+        kind: The format.
+        probes: True if answered health checks and scrapes are logged.
+    """
+    if not probes and record.route in PROBES and record.status == 200:
+        return
+    now = datetime.datetime.now().astimezone().isoformat(timespec="milliseconds")  # as in RFC 3339
+    fields = {"time": now, **asdict(record)}
     if kind == "json":
-        _log.info(json.dumps({name: value for name, value in fields.items() if name != "error" or value}))
+        optional = ("error", "models")
+        _log.info(json.dumps({name: value for name, value in fields.items() if value or name not in optional}))
     elif kind == "text":
         line = "{time} {client} {method} {route} {status}: {milliseconds} ms, {characters} characters, "
-        line += "{sentences} sentences, batch {batch}" + (", {error}" if record.error else "")
-        _log.info(printable(line.format(**fields)))
+        line += "{sentences} sentences, batch {batch}"
+        parts = [line.format(**fields), *map(str, record.models), record.error]
+        _log.info(printable("; ".join(filter(None, parts))))

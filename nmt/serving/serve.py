@@ -41,6 +41,7 @@ def serve(
     allowed_origins: Annotated[Collection[str], Option("--allow-origin", "URL")] = (),
     trusted_proxies: Annotated[Collection[str], Option("--trust-proxy", "ADDRESS")] = (),
     log_format: Annotated[Literal["json", "text", "none"], Option("--log")] = "json",
+    log_probes: options.Flag = True,
     beam_size: options.BeamSize = None,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
@@ -48,7 +49,8 @@ def serve(
 ) -> None:
     """Serve models over HTTP: LibreTranslate's API, and a page.
 
-    Ctrl-C and SIGTERM stop it when the requests at work are answered. It needs more packages:
+    Ctrl-C and SIGTERM stop it when the requests at work are answered, and so does SIGHUP from its terminal. It needs
+    more packages:
     pip install starlette uvicorn python-multipart lxml prometheus-client
 
     Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
@@ -66,11 +68,13 @@ def serve(
         max_characters: Characters of a request.
         max_sentences: Sentences of a request.
         max_queue: Sentences that may wait for a model.
-        requests_per_minute: Requests of a client or a key; None is no limit.
+        requests_per_minute: Requests of a client or a key, at once or evenly: up to twice as many in its first minute.
+            None is no limit.
         allowed_hosts: Name that the server is reached by.
         allowed_origins: Web pages that may use the server, or * for all.
         trusted_proxies: Reverse proxy whose X-Forwarded-For is trusted.
         log_format: Log of requests, one line each, on standard error.
+        log_probes: Log answered requests of /health and /metrics too.
         allowed_classes: Dotted paths of classes that the models' configs may name; their code runs.
 
     Raises:
@@ -85,14 +89,15 @@ def serve(
     from nmt.serving.app import Service
     from nmt.serving.request_limits import Limits
     from nmt.serving.server import Server, bind
+    from nmt.system.signals import without_hangup
 
     limits = Limits(max_characters, max_sentences, max_queue, requests_per_minute)
     keys = Keys([*api_keys, *([] if key_file is None else read_keys(Path(key_file)))])
     pages = Pages(host, allowed_hosts, allowed_origins)
     search = {"beam_size": beam_size, "batch_size": batch_size}
-    with bind(host, port) as listener:
+    with without_hangup(), bind(host, port) as listener:
         service = Service(open_directions(as_paths(model) or [None], device, search, allowed_classes), keys, limits)
-        Server(listener, host, service, pages, trusted_proxies, log_format).run()
+        Server(listener, host, service, pages, trusted_proxies, log_format, log_probes).run()
 
 
 def read_keys(path: Path) -> list[str]:
@@ -125,11 +130,15 @@ def open_directions(
     from nmt.inspection.explorer_data import name_models
     from nmt.models.run_records import find_model
     from nmt.models.storage import CONFIG, check_model
-    from nmt.serving.directions import Direction, Directions
+    from nmt.serving.directions import Direction, Directions, ServedModel
+    from nmt.system.errors import printable
     from nmt.translation.translator import Translator
 
     groups: dict[tuple[str, ...], list[Path]] = {}
-    for path in map(find_model, models):
+    given: dict[Path, Path] = {}
+    for model in models:
+        path = find_model(model)
+        given[path] = model or path
         languages = read_config(check_model(path) / CONFIG, allowed_classes).data.languages
         groups.setdefault(tuple(map(str.lower, languages)), []).append(path)
     directions = []
@@ -142,7 +151,14 @@ def open_directions(
             alone = [Translator(one.model, processor, settings, frozen=True) for one in saved]
         named = name_models(list(zip(saved, alone, strict=True)))
         models_alone = {name: (one.config, single) for name, (one, single) in named.items()}
-        directions.append(Direction(*saved[0].config.data.languages, translator, models_alone))
+        source, target = saved[0].config.data.languages
+        served = []
+        for one in saved:
+            update = one.metadata.get("update")
+            known = update if type(update) is int else None
+            name = printable(f"{source}-{target}")
+            served.append(ServedModel(name, printable(str(given[one.path])), known, one.identity))
+        directions.append(Direction(source, target, translator, models_alone, tuple(served)))
     return Directions(directions)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 import signal
 import socket
@@ -28,6 +29,8 @@ logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it warns of 
 SEND_BUFFER = 64 * KIB
 MAX_CHUNKS = 10_000
 """Maximum number of chunks of a body: reading each takes time in which nobody else is answered."""
+MIN_READING = 4 * KIB
+"""Bytes per second at which a client must read a reply, on average, to keep its place."""
 LAST_BATCH = 1.0
 """Seconds that a model's thread may take to end, once no request waits for it."""
 
@@ -62,6 +65,7 @@ class Server(uvicorn.Server):
         pages: Web pages that may use it.
         trusted_proxies: Addresses of reverse proxies whose `X-Forwarded-For` is trusted.
         log_format: Format of the request log on the logger `nmt.serving.requests`.
+        log_probes: True if answered health checks and scrapes are logged.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class Server(uvicorn.Server):
         pages: Pages,
         trusted_proxies: Collection[str] = (),
         log_format: Format = "json",
+        log_probes: bool = True,
     ) -> None:
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         if not (is_loopback(host) or service.keys.required):
@@ -80,7 +85,7 @@ class Server(uvicorn.Server):
         self._reason = ""
         super().__init__(
             uvicorn.Config(  # without messages of its own
-                App(service, pages, partial(write, kind=log_format)),
+                App(service, pages, partial(write, kind=log_format, probes=log_probes)),
                 http=partial(_Connection, service.limits),  # type: ignore[arg-type]
                 limit_concurrency=MAX_CONNECTIONS,
                 ws="none",
@@ -109,7 +114,8 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         counts = {str(direction): len(direction.models) for direction in self._service.directions}
         names = ", ".join(name if count == 1 else f"{name} ({count} models)" for name, count in counts.items())
-        log.info(f"serving {names} at {printable(self.url)}; Ctrl-C stops the server")
+        models = "".join(f"; {model}" for model in self._service.directions.served)
+        log.info(f"serving {names} at {printable(self.url)}; Ctrl-C stops the server{models}")
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -125,43 +131,78 @@ class Server(uvicorn.Server):
 
 
 class _Parser(h11.Connection):
-    """Refuses a body in very many chunks."""
+    """Refuses what a proxy in front may read as another request, and a body in very many chunks; counts what it sends.
+
+    h11 already refuses different lengths, other transfer codings than `chunked`, and spaces before a colon.
+
+    Attributes:
+        sent: Bytes of replies.
+    """
 
     chunks = 0
+    sent = 0
 
     def next_event(self) -> Any:
         event = super().next_event()
         if isinstance(event, h11.Request):
             self.chunks = 0
+            _check_framing(event)
         elif isinstance(event, h11.Data):
             self.chunks += event.chunk_start
             if self.chunks > MAX_CHUNKS:
                 raise h11.RemoteProtocolError("too many chunks")
         return event
 
+    def send(self, event: Any) -> Any:
+        found = super().send(event)
+        self.sent += len(found or b"")
+        return found
+
+
+def _check_framing(request: h11.Request) -> None:
+    """Refuse a request whose end is ambiguous (RFC 9112, 6.1), and versions other than HTTP/1.0 and HTTP/1.1.
+
+    Raises:
+        RemoteProtocolError: It is ambiguous.
+    """
+    names = {name for name, _ in request.headers}
+    if request.http_version not in (b"1.0", b"1.1"):
+        raise h11.RemoteProtocolError("neither HTTP/1.0 nor HTTP/1.1")
+    if b"transfer-encoding" in names and (b"content-length" in names or request.http_version == b"1.0"):
+        raise h11.RemoteProtocolError("Transfer-Encoding with Content-Length, or in HTTP/1.0")
+
 
 class _Connection(H11Protocol):
-    """HTTP/1.1 with a time limit for clients that neither finish their headers nor read their replies."""
+    """HTTP/1.1 with a time limit for clients that do not finish their headers, or read their replies too slowly."""
 
     def __init__(self, limits: Limits, **options: Any) -> None:
         super().__init__(**options)
-        self.conn = _Parser(h11.SERVER)
+        self.conn = self._parser = _Parser(h11.SERVER)
         self._patience = limits.idle_seconds
         self._request: object = None  # the latest
-        self._unsent = 0  # bytes of replies that wait for the client
-        self._progress = self.loop.time()  # when the client last read some of them, or a request was at work
+        self._read = 0  # bytes of replies that the client has read, or the system has taken for it
+        self._end = self.loop.time() + self._patience  # when the client is disconnected
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._watch()
 
     def _watch(self) -> None:
-        """Disconnect a client that makes no progress for a while."""
-        unsent, at_work = self.transport.get_write_buffer_size(), self.cycle and not self.cycle.response_complete
-        if unsent < self._unsent if unsent else at_work or self.cycle is not self._request:
-            self._progress = self.loop.time()
-        self._unsent, self._request = unsent, self.cycle
-        if self.loop.time() - self._progress >= self._patience:
+        """Disconnect a client that makes too little progress.
+
+        While a reply waits for the client, each byte that it reads buys time, at most the full patience.
+        """
+        now = self.loop.time()
+        unsent = self.transport.get_write_buffer_size()
+        read = self._parser.sent - unsent
+        at_work = self.cycle and not self.cycle.response_complete
+        if unsent:
+            self._end = min(self._end + (read - self._read) / MIN_READING, now + self._patience)
+        elif at_work or self.cycle is not self._request:
+            self._end = now + self._patience
+        self._read = read
+        self._request = self.cycle
+        if now >= self._end:
             self.transport.abort()
         else:
             self._timer = self.loop.call_later(self._patience / 10, self._watch)
@@ -171,6 +212,10 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
+        body = json.dumps({"error": msg}).encode()
+        headers = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
+        head = h11.Response(status_code=400, headers=list(headers.items()), reason=b"Bad Request")
         with contextlib.suppress(h11.LocalProtocolError):  # a reply is being sent already
-            super().send_400_response(msg)
+            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
         self.transport.close()

@@ -44,6 +44,18 @@ def handled_signals(names: Sequence[str], handler: Callable[[int, FrameType | No
             signal.signal(number, before[number])
 
 
+def without_hangup() -> contextlib.AbstractContextManager[None]:
+    """Ignore SIGHUP in a block if there is no terminal that could hang up, as in a service: others mean "read again".
+
+    Handlers that are set in the block leave it ignored.
+    """
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return handled_signals(["SIGHUP"], signal.SIG_IGN)
+    return contextlib.nullcontext()
+
+
 POSTPONED = 0.02
 """Seconds after which a signal that came while a library was at work comes again."""
 PATIENCE = 3.0

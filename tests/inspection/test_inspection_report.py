@@ -244,6 +244,27 @@ def test_tables_scroll_inside_their_boxes_on_a_phone(page_of_two: Path) -> None:
 
 
 @needs_chromium
+def test_it_is_read_by_keyboard_and_screen_reader(page_of_two: Path) -> None:
+    with browsing() as page:
+        show(page, page_of_two, 360)
+        page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+        assert page.evaluate("[...document.body.children].map(part => part.tagName)") == ["MAIN"]
+        assert (
+            page.evaluate("[...document.querySelectorAll('th')].filter(cell => !cell.textContent.trim()).length") == 0
+        )
+        assert page.evaluate("document.querySelectorAll('thead td').length") > 0
+        scrolling = """[...document.querySelectorAll("*")].filter(box => box.scrollWidth > box.clientWidth
+          && /auto|scroll/.test(getComputedStyle(box).overflowX) && box !== document.documentElement)"""
+        assert page.evaluate(f"{scrolling}.length") > 2
+        assert page.evaluate(f"{scrolling}.filter(box => box.tabIndex < 0 || !box.ariaLabel || !box.role).length") == 0
+        page.evaluate(f"{scrolling}[0].focus()")
+        for _ in range(3):
+            page.press("ArrowRight", 39)
+        page.wait_for(f"{scrolling}[0].scrollLeft > 0")
+        assert page.problems == []
+
+
+@needs_chromium
 def test_the_config_is_folded_on_the_screen_and_open_in_print(page_of_two: Path) -> None:
     shown = "document.querySelector('pre').checkVisibility()"
     with browsing() as page:

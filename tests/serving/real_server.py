@@ -62,15 +62,18 @@ def golden_config() -> Config:
 
 
 @contextlib.contextmanager
-def serving(*translators: tuple[str, str, Translator], **options: Any) -> Iterator[httpx.Client]:
-    """A client of a server of translators, each with its languages; without one, of the golden model.
+def serving(*translators: tuple[str, str, Translator] | Direction, **options: Any) -> Iterator[httpx.Client]:
+    """A client of a server of translators, each with its languages, or of directions; else of the golden model.
 
     Its `base_url` is the server's.
     """
     limits, host = Limits(**options.pop("limits", {})), options.pop("host", "127.0.0.1")
     pages = Pages(host, options.pop("allowed_hosts", ()), options.pop("allowed_origins", ()))
     models = translators or [("en", "de", golden())]
-    directions = Directions(Direction(*model, {"golden": (golden_config(), model[-1])}) for model in models)
+    directions = Directions(
+        model if isinstance(model, Direction) else Direction(*model, {"golden": (golden_config(), model[-1])})
+        for model in models
+    )
     service = Service(directions, Keys(options.pop("api_keys", ())), limits)
     with bind(host, 0) as listener:
         server = Server(listener, host, service, pages, **options)

@@ -23,6 +23,12 @@ def test_a_rate_is_a_burst_and_then_a_steady_flow() -> None:
     assert [rate.wait("a") for _ in range(2)] == [0, 10]
     now = 1000.0
     assert [rate.wait("a") for _ in range(7)] == [0] * 6 + [10]
+    now = 3000.0  # rested: up to twice the rate in the first minute, no more
+    counted = 0
+    for half in range(120):
+        now = 3000 + half / 2
+        counted += rate.wait("a") == 0
+    assert counted == 2 * 6 - 1
     assert [Rate(None).wait("a") for _ in range(3)] == [0] * 3
 
 
@@ -57,6 +63,21 @@ def test_lines_of_a_file_of_keys_that_begin_with_a_number_sign_are_comments(tmp_
         read_keys(tmp_path / "keys")
 
 
+NO_HOSTS = (
+    *("evil.com@localhost", "localhost@evil.com", "user:pass@localhost", "@localhost", "localhost:80@localhost"),
+    *("localhost:x", "localhost:80:80", "localhost:-1", "::1", "[::1", "::1]", "[localhost]", "[::1]x", "localhost/"),
+    *(
+        "localhost?",
+        "localhost#",
+        "localhost,localhost",
+        "local host",
+        "localhost\\",
+        "http://localhost",
+        "%6cocalhost",
+    ),
+)
+
+
 @pytest.mark.parametrize(
     ("host", "hosts", "header", "known"),
     [
@@ -69,10 +90,25 @@ def test_lines_of_a_file_of_keys_that_begin_with_a_number_sign_are_comments(tmp_
         ("0.0.0.0", ["mt.example"], "other.example", False),
         ("127.0.0.1", [], "", False),
         ("127.0.0.1", [], "[", False),
+        *(("127.0.0.1", [], header, False) for header in NO_HOSTS),
+        *(("0.0.0.0", [], header, False) for header in NO_HOSTS),
+        ("0.0.0.0", [], "", True),  # as without the header in HTTP/1.0
+        ("0.0.0.0", [], "[2001:db8::1]:80", True),
+        ("0.0.0.0", ["2001:DB8::1"], "[2001:db8::1]", True),
+        ("0.0.0.0", ["[2001:db8::1]"], "[2001:db8::1]:5000", True),
+        ("127.0.0.1", [], "localhost:", True),
     ],
 )
 def test_host_names(host: str, hosts: list[str], header: str, known: bool) -> None:
     assert Pages(host, hosts).allows_host(header) is known
+
+
+@pytest.mark.parametrize(
+    "name", ["mt.example:5000", "https://mt.example", "a b", "", "[::1]:80", "user@mt.example", "*"]
+)
+def test_an_invalid_name_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="--allow-host"):
+        Pages("127.0.0.1", [name])
 
 
 @pytest.mark.parametrize("origin", ["mt.example", "https://mt.example/", "ftp://mt.example", "https://", "**"])

@@ -1,15 +1,20 @@
 """Every route over real sockets: the API that LibreTranslate documents, errors, limits, access."""
 
+import hashlib
 import json
 import re
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 import pytest
-from real_server import Records, golden, recording, serving
+from real_server import GOLDEN_MODEL, Records, golden, recording, serving
+from safetensors.torch import load_file, save_file
 
+from nmt.serving.serve import open_directions
 from nmt.translation.translator import Translator
 
 TEXT = "I am old."
@@ -52,7 +57,7 @@ def error_of(reply: httpx.Response, status: int) -> str:
 
 
 def test_the_routes_without_text(client: httpx.Client) -> None:
-    assert client.get("/health").json() == {"status": "ok"}
+    assert client.get("/health").json() == {"status": "ok", "models": []}
     assert client.get("/languages").json() == [
         {"code": "en", "name": "English", "targets": ["de"]},
         {"code": "de", "name": "German", "targets": []},
@@ -128,8 +133,17 @@ def test_auto_detects_the_language(client: httpx.Client) -> None:
     ("fields", "words"),
     [
         ({"q": None}, "q: Field required"),
-        ({"q": [TEXT, 5]}, "q: Input should be"),
+        ({"q": 5}, "q: Input should be a valid string"),
+        ({"q": {"0": TEXT}}, "q: Input should be a valid string"),
+        ({"q": [TEXT, 5]}, "q.1: Input should be a valid string"),
+        ({"q": [TEXT, None]}, "q.1: Input should be a valid string"),
+        ({"q": [None, None]}, "q.0: Input should be a valid string"),
+        ({"q": [TEXT, TEXT, [TEXT]]}, "q.2: Input should be a valid string"),
+        ({"q": [TEXT, True], "source": 5}, "q.1: Input should be a valid string"),
         ({"source": None}, "source: Field required"),
+        ({"source": ""}, "source: is empty"),
+        ({"target": " "}, "target: is empty"),
+        ({"target": None}, "target: Field required"),
         ({"target": ["de"]}, "target: Input should be a valid string"),
         ({"target": "xx\x1b[2J"}, r"en-xx\x1b[2J is not supported"),
         ({"source": "de", "target": "en"}, "de-en is not supported"),
@@ -137,11 +151,24 @@ def test_auto_detects_the_language(client: httpx.Client) -> None:
         ({"alternatives": -1}, "alternatives"),
         ({"alternatives": 1.5}, "alternatives"),
         ({"alternatives": "many"}, "alternatives"),
+        ({"alternatives": True}, "alternatives: Input should be a valid integer"),
+        ({"alternatives": [1]}, "alternatives: Input should be a valid integer"),
+        ({"format": ["text"]}, "format: Input should be 'text' or 'html'"),
+        ({"api_key": False}, "api_key: Input should be a valid string"),
+        ({"api_key": []}, "api_key: Input should be a valid string"),
+        ({"api_key": [None]}, "api_key: Input should be a valid string"),
         ({"api_key": 7}, "api_key: Input should be a valid string"),
     ],
 )
 def test_an_invalid_field_is_named(client: httpx.Client, fields: dict[str, Any], words: str) -> None:
     assert words in error_of(ask(client, **fields), 400)
+
+
+def test_null_leaves_an_optional_field_out(client: httpx.Client) -> None:
+    found = ask(client, api_key=None, format=None, alternatives=None)
+    assert found.json() == {"translatedText": golden().translate(TEXT).text}
+    reply = client.post("/explore", json={"q": TEXT, "source": "en", "target": "de", "given": None, "api_key": None})
+    assert reply.status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -179,6 +206,10 @@ def test_unknown_paths_and_methods(client: httpx.Client) -> None:
     error_of(client.get("/translate/"), 404)
     assert "GET" in client.post("/languages").headers["allow"]
     error_of(client.get("/translate"), 405)
+    for path, methods in {"/explore": {"GET", "HEAD", "POST"}, "/detect": {"POST"}, "/": {"GET", "HEAD"}}.items():
+        reply = client.delete(path)
+        error_of(reply, 405)
+        assert set(reply.headers["allow"].split(", ")) == methods
 
 
 def test_limits_of_a_request(strict: httpx.Client) -> None:
@@ -286,12 +317,74 @@ def test_a_request_is_recorded_without_its_text(records: Records) -> None:
     assert not any(word in "".join(records.lines) for word in ("old", "secret", "\n", "\x1b"))
 
 
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d"  # RFC 3339, with milliseconds
+
+
 def test_each_format_of_the_log(records: Records) -> None:
     for kind in ("text", "none"):
         with serving(log_format=kind) as client:
             client.get("/health")
     (line,) = records.lines
-    assert re.fullmatch(r"\S+ 127\.0\.0\.1 GET /health 200: \S+ ms, .*", line)
+    assert re.fullmatch(rf"{TIME} 127\.0\.0\.1 GET /health 200: \S+ ms, .*", line)
+    with serving() as client:
+        client.get("/health")
+    assert re.fullmatch(TIME, records.last["time"])
+
+
+def test_answered_probes_may_be_left_out_of_the_log(records: Records) -> None:
+    for probes in (True, False):
+        with serving(log_probes=probes, limits={"requests_per_minute": 1}) as client:
+            client.get("/health")
+            client.get("/languages")
+            assert [client.get("/metrics").status_code for _ in range(2)] == [200, 429]
+    routes = [(line["route"], line["status"]) for line in map(json.loads, records.lines)]
+    logged = [("/health", 200), ("/languages", 200), ("/metrics", 200), ("/metrics", 429)]
+    assert routes == [*logged, logged[1], logged[3]]
+
+
+def test_a_reply_and_its_line_name_the_models(records: Records) -> None:
+    (english,) = open_directions([GOLDEN_MODEL], "cpu", {}, ())
+    identity = hashlib.sha256((GOLDEN_MODEL / "model.safetensors").read_bytes()).hexdigest()[:12]
+    update = json.loads((GOLDEN_MODEL / "model.json").read_text())["update"]
+    model = {"direction": "en-de", "path": str(GOLDEN_MODEL), "update": update, "identity": identity}
+    fields = {"q": TEXT, "source": "en", "target": "de"}
+    for kind in ("json", "text"):
+        with serving(english, log_format=kind) as client:
+            assert client.get("/health").json() == {"status": "ok", "models": [model]}
+            for path in ("/translate", "/explore", "/detect"):
+                assert client.post(path, json=fields).headers["model-identity"] == identity
+            assert "model-identity" not in client.get("/languages").headers
+            assert "model-identity" not in client.post("/translate", json={**fields, "target": "fr"}).headers
+            numbers = client.get("/metrics").text
+    labels = f'direction="en-de",identity="{identity}",path="{GOLDEN_MODEL}",update="{update}"'
+    assert f"nmt_model_info{{{labels}}} 1.0\n" in numbers
+    lines = [json.loads(line) for line in records.lines[:7]]
+    assert [line.get("models") for line in lines] == [None, [model], [model], [model], None, None, None]
+    assert [line.endswith(f", identity {identity}") for line in records.lines[7:]] == [
+        False,
+        True,
+        True,
+        True,
+        *[False] * 3,
+    ]
+
+
+def test_two_models_of_a_direction_are_both_named(tmp_path: Path) -> None:
+    other = shutil.copytree(GOLDEN_MODEL, tmp_path / "other")
+    tensors = load_file(other / "model.safetensors")
+    save_file(
+        {name: value * 2 if value.is_floating_point() else value for name, value in tensors.items()},
+        other / "model.safetensors",
+    )
+    (other / "model.json").write_text(json.dumps(json.loads((other / "model.json").read_text()) | {"update": "\x1b"}))
+    (together,) = open_directions([GOLDEN_MODEL, other], "cpu", {}, ())
+    with serving(together) as client:
+        named = client.get("/health").json()["models"]
+        found = ask(client).headers["model-identity"]
+    assert [model["path"] for model in named] == [str(GOLDEN_MODEL), str(other)]
+    assert named[1]["update"] is None
+    assert found == f"{named[0]['identity']}, {named[1]['identity']}"
+    assert named[0]["identity"] != named[1]["identity"]
 
 
 def test_only_a_trusted_proxy_names_the_client(records: Records) -> None:

@@ -81,7 +81,54 @@ def test_requests_take_turns(gated: Gated, batcher: Batcher) -> None:
     gated.options = gated.options.model_copy(update={"batch_size": 3})
     large = ask(batcher, *(f"a{n}" for n in range(5)))
     meanwhile(gated, ask(batcher, "go"), large, ask(batcher, "b"), ask(batcher, "c0", "c1", n_best=2))
-    assert gated.batches == [["go"], ["a0", "b", "a1"], ["c0", "c1"], ["a2", "a3", "a4"]]
+    assert gated.batches == [["go"], ["b", "a0", "a1"], ["c0", "c1"], ["a2", "a3", "a4"]]
+
+
+def test_clients_take_turns_whatever_the_number_of_their_requests(gated: Gated, batcher: Batcher) -> None:
+    gated.options = gated.options.model_copy(update={"batch_size": 1})
+
+    def sentences(name: str) -> list[list[str]]:
+        return [[f"{name}{number}"] for number in range(3)]
+
+    many = [batcher.translate(sentences(name), client="many") for name in "abc"]
+    one = batcher.translate(sentences("d"), client="one")
+    meanwhile(gated, batcher.translate([["go"]]), *many, one)
+    found = [text for (text,) in gated.batches]
+    assert found[:7] == ["go", "a0", "d0", "b0", "d1", "c0", "d2"]
+    assert found[7:] == ["a1", "b1", "c1", "a2", "b2", "c2"]
+
+
+@pytest.mark.parametrize(("client", "second"), [("one", 9), ("many", 5)])
+def test_heavy_work_counts_as_many_tokens(gated: Gated, batcher: Batcher, client: str, second: int) -> None:
+    gated.options = gated.options.model_copy(update={"batch_size": 1})
+
+    def work() -> None:
+        gated.batches.append(["work"])
+
+    heavy = [batcher.call(work, 40, "many") for _ in range(3)]
+    light = batcher.translate([["word"] * 9] * 8, client=client)  # 80 tokens with the ends of the sentences
+    meanwhile(gated, batcher.translate([["go"]]), *heavy, light)
+    found = ["work" if text == "work" else "light" for (text,) in gated.batches[1:]]
+    # Of two clients, the light one has had 40 tokens when the first work begins, and 80 when the second does. Among
+    # requests of one client, each work has an equal share.
+    assert found[:5] == ["light"] * 4 + ["work"]
+    assert sorted(found) == ["light"] * 8 + ["work"] * 3
+    assert found.index("work", 5) == second
+
+
+def test_small_requests_do_not_delay_heavy_work_for_ever(gated: Gated, batcher: Batcher) -> None:
+    async def work() -> None:
+        gated.open.set()
+        done = []
+        heavy = asyncio.create_task(batcher.call(lambda: done.append("heavy"), 40, "a"))
+        for number in range(60):
+            waiting = [asyncio.create_task(batcher.translate([["b"]], client="b")) for _ in range(3)]
+            await asyncio.gather(*waiting)
+            done.append(str(number))
+        await heavy
+        assert done.index("heavy") < 30
+
+    asyncio.run(work())
 
 
 def test_long_and_short_sentences_do_not_share_a_batch(gated: Gated, batcher: Batcher) -> None:
@@ -129,17 +176,17 @@ def test_cancelled_sentences_are_not_translated(gated: Gated, batcher: Batcher) 
         await asyncio.to_thread(gated.started.wait)
         tasks = [asyncio.create_task(ask(batcher, *texts)) for texts in (["a", "b"], ["c"])]
         await asyncio.sleep(0.02)
-        assert len(batcher.queue) == 3
+        assert len(batcher) == 3
         tasks[0].cancel()
         await asyncio.gather(tasks[0], return_exceptions=True)
-        assert len(batcher.queue) == 1
+        assert len(batcher) == 1
         first.cancel()
         gated.open.set()
         assert len((await tasks[1]).translations) == 1
 
     asyncio.run(work())
     assert gated.batches == [["go"], ["c"]]
-    assert batcher.queue == []
+    assert len(batcher) == 0
 
 
 def test_the_queue_is_bounded(gated: Gated, batcher: Batcher) -> None:
@@ -159,13 +206,50 @@ def test_the_queue_is_bounded(gated: Gated, batcher: Batcher) -> None:
     asyncio.run(work())
 
 
+def test_long_sentences_and_heavy_work_take_more_places_in_the_queue(gated: Gated) -> None:
+    batcher = Batcher(gated, max_queue=10, batch_wait=0)
+
+    async def work() -> None:
+        first = asyncio.create_task(ask(batcher, "go"))
+        await asyncio.to_thread(gated.started.wait)
+        tasks = [asyncio.create_task(batcher.translate([["a"] * (LONG + 1)] * 3))]  # 6 places
+        await asyncio.sleep(0)
+        assert len(batcher) == 3
+        with pytest.raises(QueueFull):
+            await batcher.call(lambda: None, 4 * LONG + 1)
+        tasks.append(asyncio.create_task(batcher.call(lambda: None, 4 * LONG)))
+        await asyncio.sleep(0)
+        with pytest.raises(QueueFull):
+            await ask(batcher, "a")
+        gated.open.set()
+        await asyncio.gather(first, *tasks)
+        await batcher.call(lambda: None, 100 * LONG)  # a request that waits for no other always has room
+
+    try:
+        asyncio.run(work())
+    finally:
+        gated.open.set()
+        batcher.stop(10)
+
+
+def test_many_looks_inside_do_not_delay_another_client() -> None:
+    asked = {**BODY, "q": "The old woman reads a book."}
+    with serving(api_keys=["many", "one"]) as client, ThreadPoolExecutor(20) as pool:
+        looks = [pool.submit(client.post, "/explore", json={**asked, "api_key": "many"}) for _ in range(20)]
+        wait_until(lambda: 'direction="en-de"} 19' in client.get("/metrics?api_key=one").text, 20)
+        assert client.post("/translate", json={**asked, "api_key": "one"}).status_code == 200
+        before = sum(look.done() for look in looks)
+        assert [look.result().status_code for look in looks] == [200] * 20
+    assert before <= 4
+
+
 def test_an_error_ends_only_its_batch(batcher: Batcher, gated: Gated) -> None:
     gated.open.set()
 
     async def work() -> None:
         with pytest.raises(ConfigError, match="beam size"):
             await ask(batcher, *["a"] * 130, n_best=1000)
-        assert batcher.queue == []
+        assert len(batcher) == 0
         assert (await ask(batcher, "I am old.")).translations[0][0].text
 
     asyncio.run(work())
@@ -205,7 +289,7 @@ def test_the_sentences_of_a_disconnected_client_are_dropped(gated: Gated, monkey
         with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as other:
             headers = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
             other.sendall(f"POST /translate HTTP/1.1\r\n{headers}\r\n".encode() + request.content)
-            wait_until(lambda: len(batchers[0].queue) == 20)
+            wait_until(lambda: len(batchers[0]) == 20)
         wait_until(lambda: len(records.lines) == 1)
         assert (records.last["status"], records.last["sentences"]) == (499, 20)
         gated.open.set()

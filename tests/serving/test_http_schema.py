@@ -55,6 +55,43 @@ def test_requests_and_replies_are_described(client: httpx.Client, document: dict
     assert all(set(each) == set(schemas["Language"]["properties"]) for each in client.get("/languages").json())
 
 
+def test_every_operation_has_an_id_of_its_own(document: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
+    assert len(set(ids)) == len(ids) == 11
+    assert {"postTranslate", "getExplore", "postExplore", "getFrontendSettings", "getOpenapiJson", "getPage"} < set(ids)
+    assert all(map(str.isalnum, ids))
+
+
+def test_keys_are_described_where_they_are_needed(document: dict[str, Any]) -> None:
+    assert "security" not in json.dumps(document)
+    with serving(api_keys=["KEY"]) as client:
+        document = client.get("/openapi.json").json()
+        schemes = document["components"]["securitySchemes"]
+        assert (schemes["bearer"]["type"], schemes["bearer"]["scheme"]) == ("http", "bearer")
+        assert (schemes["api_key"]["type"], schemes["api_key"]["in"], schemes["api_key"]["name"]) == (
+            *("apiKey", "query", "api_key"),
+        )
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                fields = FIELDS if method == "post" else None
+                replies = [
+                    client.request(method, path, json=fields),
+                    client.request(method, path, json=fields, headers={"Authorization": "Bearer KEY"}),
+                    client.request(method, path, json=fields, params={"api_key": "KEY"}),
+                ]
+                needed = operation.get("security") == [{"bearer": []}, {"api_key": []}]
+                assert [reply.status_code for reply in replies] == [403 if needed else 200, 200, 200]
+
+
+def test_null_is_described_where_it_is_accepted(document: dict[str, Any]) -> None:
+    for name in ("TranslateRequest", "TextRequest", "ExploreRequest"):
+        schema = document["components"]["schemas"][name]
+        nullable = {
+            field for field, value in schema["properties"].items() if {"type": "null"} in value.get("anyOf", [])
+        }
+        assert nullable == set(schema["properties"]) - set(schema["required"])
+
+
 def test_the_document_is_valid(document: dict[str, Any]) -> None:
     validator = pytest.importorskip("openapi_spec_validator")
     validator.validate(document, cls=validator.OpenAPIV31SpecValidator)

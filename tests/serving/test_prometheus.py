@@ -1,6 +1,7 @@
 """Numbers for Prometheus, read as Prometheus reads them."""
 
 import json
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -58,6 +59,16 @@ def test_requests_sentences_and_durations_are_counted(records: Records) -> None:
     logged = sum(line["milliseconds"] for line in map(json.loads, lines) if line["route"] == "/translate") / 1000
     assert found["nmt_request_seconds_sum", "/translate"] == pytest.approx(logged)
     assert not any("old" in part for sample in found for part in sample)
+
+
+def test_the_process_is_measured_and_nothing_useless() -> None:
+    with serving() as client:
+        client.get("/health")
+        found = {sample[0] for sample in read(client)}
+        assert not [name for name in found if name.endswith("_created")]
+        assert "_created" not in client.get("/metrics").text
+    if sys.platform == "linux":
+        assert {"process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds"} <= found
 
 
 def test_waiting_sentences_are_counted_while_they_wait() -> None:

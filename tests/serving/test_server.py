@@ -70,6 +70,94 @@ def test_malformed_http_gets_an_error(client: httpx.Client) -> None:
         assert found.startswith(b"HTTP/1.1 400 ")
 
 
+CHUNKED = "Transfer-Encoding: chunked\r\n"
+HIDDEN = b"GET /languages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+END = b"0\r\n\r\n"
+LENGTHS = ("5, 6", "+5", "-5", "0x5", "5_0", "5 5", "", "9" * 30)
+CODINGS = (
+    *("chunked, chunked", "gzip, chunked", "chunked, identity", "identity", "gzip", "xchunked", "", "chunked;a"),
+    *('"chunked"', "\x0bchunked"),
+)
+NAMES = ("Transfer-Encoding ", "Transfer-Encoding\t", "Transfer Encoding")
+SIZES = (b"+5", b"0x5", b" 5", b"", b"-5", b"5 a", b"5_0")
+VERSIONS = (b"HTTP/0.9", b"HTTP/1.2", b"HTTP/2.0", b"http/1.1", b"HTTP/11")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        head(5, CHUNKED) + END,
+        head(0, CHUNKED) + END,
+        head(5, CHUNKED.upper()) + END,
+        head(more=CHUNKED + "content-length: 5\r\n") + END,
+        head(5, "Transfer-Encoding:\r\n chunked\r\n") + END,
+        head(more=CHUNKED).replace(b"HTTP/1.1", b"HTTP/1.0") + END,
+        head(5, CHUNKED).replace(b"HTTP/1.1", b"HTTP/1.0") + END,
+        head(5, "Content-Length: 6\r\n") + b"abcde",
+        *(head(more=f"Content-Length: {value}\r\n") + b"abcde" for value in LENGTHS),
+        *(head(more=f"Transfer-Encoding: {value}\r\n") + END for value in CODINGS),
+        head(more=CHUNKED + CHUNKED) + END,
+        head(more=CHUNKED + "Transfer-Encoding: identity\r\n") + END,
+        *(head(more=f"{name}: chunked\r\n") for name in NAMES),
+        head(more="X: a\rTransfer-Encoding: chunked\r\n"),
+        head(more="X: a\0Transfer-Encoding: chunked\r\n"),
+        *(head(more=CHUNKED) + size + b"\r\nabcde\r\n" + END for size in SIZES),
+        head(more=CHUNKED) + b"5\nabcde\r\n" + END,
+        head(more=CHUNKED) + b"5\r\nabcdefg\r\n" + END,
+        head(5).replace(b"/translate", b"/trans late"),
+        head(5).replace(b"/translate ", b"/translate\t"),
+        head(5).replace(b" /translate", b"  /translate"),
+        head(5).replace(b"Host: localhost\r\n", b""),
+        head(5, "Host: localhost\r\n"),
+        *(head(5).replace(b"HTTP/1.1", version) for version in VERSIONS),
+        b"GET /health\r\n",
+    ],
+)
+def test_a_request_whose_end_is_ambiguous_is_the_last_of_its_connection(client: httpx.Client, sent: bytes) -> None:
+    start = time.monotonic()
+    found = talk(client, sent + HIDDEN)
+    assert time.monotonic() - start < 5
+    assert found.startswith(b"HTTP/1.1 400 ")
+    assert found.count(b"HTTP/1.1 ") == 1
+    assert error_of(found)
+
+
+@pytest.mark.parametrize(
+    "sent", [head(5, "Content-Length: 5\r\n") + b"abcde", head(more=CHUNKED) + b"5\r\nabcde\r\n0\r\n\r\n"]
+)
+def test_a_request_whose_end_is_certain_is_followed_by_another(client: httpx.Client, sent: bytes) -> None:
+    found = talk(client, sent + HIDDEN)
+    assert re.findall(rb"HTTP/1.1 (\d+)", found) == [b"400", b"200"]  # the first is no JSON
+
+
+@pytest.mark.parametrize(
+    "place", ["//localhost/health", "http://localhost/health", "http://evil.example/health", "localhost:80", "*"]
+)
+def test_a_target_names_no_other_server(client: httpx.Client, place: str) -> None:
+    found = talk(client, f"GET {place} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    assert found.startswith(b"HTTP/1.1 404 ")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.com@localhost",
+        "localhost:80@localhost",
+        "localhost:x",
+        "localhost,localhost",
+        "::1",
+        "[::1",
+        "localhost/a",
+    ],
+)
+def test_a_host_that_is_none_is_refused(client: httpx.Client, host: str) -> None:
+    reply = client.get("/health", headers={"Host": host})
+    assert reply.status_code == 400
+    assert "--allow-host" in reply.json()["error"]
+
+
 def test_missing_headers_time_out(client: httpx.Client) -> None:
     start = time.monotonic()
     assert talk(client) == b""
@@ -198,6 +286,30 @@ def test_a_client_that_reads_nothing_is_disconnected(patience: float) -> None:
                     time.sleep(patience)
         assert client.get("/health").status_code == 200
     assert (found.count(b"HTTP/1.1 200") == number) == bool(patience)
+
+
+@pytest.mark.parametrize("size", [b"/explore", b"/health"])
+def test_a_client_that_reads_too_slowly_is_disconnected(size: bytes) -> None:
+    number, found = 4000 if size == b"/health" else 60, b""
+    ask = b"GET " + size + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with serving(limits={"idle_seconds": 1.0}) as client, socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(10)
+        connection.connect((client.base_url.host, client.base_url.port or 80))
+        threading.Thread(target=lambda: _send(connection, ask * number)).start()
+        with contextlib.suppress(ConnectionError):
+            for _ in range(25):  # 1 kB per second
+                found += connection.recv(200)
+                time.sleep(0.2)
+            while chunk := connection.recv(1 << 16):
+                found += chunk
+        assert client.get("/health").status_code == 200
+    assert 0 < found.count(b"HTTP/1.1 200") < number
+
+
+def _send(connection: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):  # it is closed from the other side
+        connection.sendall(data)
 
 
 def test_a_body_in_very_many_chunks_is_refused(client: httpx.Client) -> None:

@@ -7,10 +7,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
 from conftest import Cli
+
+from nmt.serving.request_limits import Limits
+from nmt.system.limits import KIB
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "nmt/serving/README.md").read_text(encoding="utf-8")
@@ -55,8 +59,39 @@ def test_what_is_installed_is_what_the_project_names() -> None:
     assert torch is not None
     assert f"ARG TORCH={torch[1]}\n" in text
     assert text.startswith(f"FROM python:{project['requires-python'].removeprefix('>=')}")
-    extras = re.findall(r"(?:\.whl\)|nmt/bin/pip install \"\.)\[(\w+)\]", README)
+    extras = re.findall(r"pip install .*\"\.\[(\w+)\]\"$", README[README.index("## As a service") :], re.MULTILINE)
     assert extras == ["serve", "serve"]
     assert "serve" in project["optional-dependencies"]
-    for copied in re.findall(r"^COPY (\S+) ", text, re.MULTILINE):
-        assert (ROOT / copied).is_file()
+
+
+def test_what_is_copied_can_be_installed(tmp_path: Path) -> None:
+    for line in re.findall("^COPY (.*)$", block("dockerfile"), re.MULTILINE):
+        *copied, place = line.split()
+        for name in copied:
+            source, target = ROOT / name, tmp_path / place
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, target)
+    wheel = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", "wheels", "."]
+    done = subprocess.run(wheel, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (made,) = (tmp_path / "wheels").iterdir()
+    with zipfile.ZipFile(made) as files:
+        assert {"nmt/serving/page.html", "nmt/shipped/configs/sample.yaml"} < set(files.namelist())
+
+
+def test_the_image_runs_as_a_user_with_a_number() -> None:
+    """Kubernetes cannot tell otherwise that it is not root."""
+    (user,) = re.findall("^USER (.*)$", block("dockerfile"), re.MULTILINE)
+    assert int(user) > 0
+    assert f"useradd --uid {user} " in block("dockerfile")
+
+
+def test_the_service_starts_again_however_it_ends() -> None:
+    assert "\nRestart=always\n" in block("ini")
+
+
+def test_the_proxy_lets_through_what_the_server_allows() -> None:
+    (size,) = re.findall(r"client_max_body_size (\d+)k;", README)
+    assert Limits().max_body <= int(size) * KIB < 1.1 * Limits().max_body
