@@ -997,7 +997,7 @@ class SimCutSection(Section):
     """Probability of cutting a word: its vector is 0, on both sides; the end of a source and the start of a target
     stay."""
     stop_gradient: Flag = False
-    """Only the predictions for the cut pair learn from the divergence."""
+    """True if only the predictions for the cut pair learn from the divergence."""
 
 
 ConsistencySection = Annotated[
@@ -1086,7 +1086,7 @@ class TrainSection(Section):
         lowest = forcing.ratio if forcing.schedule == "constant" else forcing.minimum
         if self.consistency.name != "none" and lowest < 1:
             reads = "compares two readings of the same words, but the decoder also reads its own"
-            yield "consistency.name", f"{self.consistency.name} {reads}; put {{}}teacher_forcing.ratio: 1, or none"
+            yield "consistency.name", f"{self.consistency.name} {reads}; set {{}}teacher_forcing.ratio: 1, or none here"
 
 
 class SamplingSection(Section):

@@ -15,9 +15,9 @@ class SimCut(nn.Module):
 
     CE(x, y) + a KL(f(x, y) || f(x_cut, y_cut)), averaged over target words. x_cut and y_cut are the source and the
     decoder's input with each word's vector 0 with a fixed probability, but for the end of the source and the start of
-    the target. Both readings have dropout of their own; cross-entropy is of the first alone. The gradient passes
-    through both sides of KL, which the paper finds to matter, and which the authors' program does
-    (gpengzhi/Bi-SimCut, label_smoothed_cross_entropy_with_simcut.py); `stop_gradient` keeps it from the first.
+    the target. Both readings have dropout of their own; cross-entropy is of the first only. The gradient passes
+    through both sides of KL: the paper's introduction calls that the key, and the program of its first author does so
+    (gpengzhi/Bi-SimCut, label_smoothed_cross_entropy_with_simcut.py). `stop_gradient` keeps it from the first side.
 
     Args:
         model: The model, whose weights these are.

@@ -197,7 +197,7 @@ def test_consistency_compares_readings_of_the_reference(forcing: str, tmp_path: 
     (found,) = refused(tmp_path, text)
     assert found == (
         "mine.yaml:3: train.consistency.name: simcut compares two readings of the same words, but the decoder also "
-        "reads its own; put train.teacher_forcing.ratio: 1, or none"
+        "reads its own; set train.teacher_forcing.ratio: 1, or none here"
     )
     assert load(tmp_path, text, "train.consistency=null").train.consistency.name == "none"
     assert load(tmp_path, text, "train.teacher_forcing={schedule: constant, ratio: 1}").train.consistency.share == 0.05

@@ -66,7 +66,7 @@ def consistent_cross_entropy(
         targets: y, word ids [P].
         label_smoothing: e.
         consistency: a.
-        stop_gradient: Whether p is a constant in KL.
+        stop_gradient: True if p is a constant in KL.
 
     Returns:
         A scalar, in float32 or better.
@@ -127,7 +127,7 @@ def _consistent_cross_entropy(
     Args:
         smoothing: e of `consistent_cross_entropy`.
         consistency: a.
-        stop_gradient: Whether p is a constant in KL.
+        stop_gradient: True if p is a constant in KL.
         logits: See `Measure`.
         words: See `Measure`.
         needed: See `Measure`.
