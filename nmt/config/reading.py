@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 FORMAT = 3
 """Number of the form in which configs are stored: 3 has `parent`; 2 had `text.reuse` and `train.init_from` in its
 place; 1 (no number) also had the keys of all kinds of a section instead of those of its own."""
+_LATER = ("consistency",)
+"""Keys of the train section that stored configs without a format number lack."""
 _GONE = ("text.reuse", "train.init_from", "train.r_drop")
 """Keys of stored configs that are read no more."""
 _DATA = (".csv", ".tsv", ".txt", ".tmx", ".gz", ".bz2", ".xz", ".zip")
@@ -89,7 +91,7 @@ def _read_config_tree(path: Path, children: tuple[Path, ...] = ()) -> Tree:
         raise ConfigError(f"{path}: extends itself through {' -> '.join(p.name for p in (*children, resolved))}")
     tree = read_yaml(path)
     parent = tree.value.pop("extends", Tree(None))
-    complete = all(tree.find(("train", name)) for name in TrainSection.model_fields)
+    complete = all(tree.find(("train", name)) for name in TrainSection.model_fields if name not in _LATER)
     tree = _in_current_form(tree, stored=complete)  # a stored config that is used again
     tree.value.setdefault("name", Tree(path.stem, tree.where.rpartition(":")[0] or str(path)))
     if parent.value is None:

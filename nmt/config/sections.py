@@ -131,7 +131,8 @@ class Section(BaseModel):
 class Kinds:
     """Tells the kinds of a section apart by the value of one key; a section without that key is of the first kind.
 
-    Every kind is a class in a union; the key is a field of each with its own value as the default.
+    Every kind is a class in a union; the key is a field of each with its own value as the default. Null is short for
+    a first kind called `none`.
 
     Attributes:
         key: The key.
@@ -158,6 +159,8 @@ class Kinds:
         def validate(values: Any, _: Callable[[Any], Any]) -> Section:
             if isinstance(values, kinds):
                 return values
+            if values is None and self.name(kinds[0]) == "none":
+                return kinds[0]()
             if kind := self.find(kinds, values):
                 return kind.model_validate(values)
             *others, last = [repr(self.name(kind)) for kind in kinds]
@@ -173,7 +176,10 @@ class Kinds:
         """The schemas of all kinds, for editors: all but the first must be named."""
         whole = handler(schema)
         first, *others = whole.get("anyOf", [whole])
-        return {"anyOf": [first, *({**other, "required": [self.key]} for other in others)]}
+        named = [{**other, "required": [self.key]} for other in others]
+        name = handler.resolve_ref_schema(first)["properties"][self.key]["default"]
+        null = [{"type": "null"}] if name == "none" else []
+        return {"anyOf": [first, *named, *null]}
 
 
 def kinds_of(field: FieldInfo) -> tuple[Kinds | None, tuple[type[Section], ...]]:
@@ -998,6 +1004,31 @@ TeacherForcingSection = Annotated[
 ]
 
 
+class NoConsistencySection(Section):
+    """No such term."""
+
+    name: Literal["none"] = "none"
+
+
+class SimCutSection(Section):
+    """Predictions for a sentence pair and for itself with some words cut (Gao et al., 2022)."""
+
+    name: Literal["simcut"] = "simcut"
+    weight: Annotated[Number, Field(ge=0, le=1000)] = key(3.0, unit="1")
+    """Weight of the divergence of the predictions."""
+    share: Probability = key(0.05, unit="probability")
+    """Probability of cutting a word: its vector is 0, on both sides; the end of a source and the start of a target
+    stay."""
+    stop_gradient: Flag = False
+    """True if only the predictions for the cut pair learn from the divergence."""
+
+
+ConsistencySection = Annotated[
+    NoConsistencySection | SimCutSection,
+    Kinds("name", "A term of the loss: how far predictions for changed input are from those for the input as it is."),
+]
+
+
 class ValidationSection(Section):
     """How often to validate, what counts as better, when to stop."""
 
@@ -1050,6 +1081,7 @@ class TrainSection(Section):
     teacher_forcing: TeacherForcingSection = ConstantForcingSection()
     label_smoothing: Probability = key(0.0, unit="share")
     """Share of the target's probability that is spread over all words."""
+    consistency: ConsistencySection = NoConsistencySection()
     ema_decay: Probability | None = key(None, unit="1")
     """Decay of a moving average of the weights, which is validated and stored in their place; null is off."""
     noise: NoiseSection = NoiseSection()
@@ -1070,6 +1102,14 @@ class TrainSection(Section):
     """CPU threads; null is torch's choice."""
     log_every: Count = key(50, unit="updates")
     """Time between lines of metrics.jsonl."""
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Two readings of a pair with words of the model's own."""
+        forcing = self.teacher_forcing
+        lowest = forcing.ratio if forcing.schedule == "constant" else forcing.minimum
+        if self.consistency.name != "none" and lowest < 1:
+            reads = "compares two readings of the same words, but the decoder also reads its own"
+            yield "consistency.name", f"{self.consistency.name} {reads}; set {{}}teacher_forcing.ratio: 1, or none here"
 
 
 class SamplingSection(Section):

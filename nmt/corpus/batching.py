@@ -42,6 +42,12 @@ class Batch(NamedTuple):
         """Target tokens to predict, including EOS, without padding."""
         return len(self.positions)
 
+    def twice(self) -> Batch:
+        """The pairs, and then the same pairs again."""
+        again = self.positions + self.tgt_out.numel()
+        doubled = Batch(*(torch.cat([part, part]) for part in self))
+        return doubled._replace(positions=torch.cat([self.positions, again]))
+
     def to(self, device: torch.device) -> Batch:
         """Copy the batch to another device; lengths and indices stay on the CPU."""
         if device.type == "cpu":

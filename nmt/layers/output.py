@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.kernels.cross_entropy import output_cross_entropy
+from nmt.layers.kernels.cross_entropy import consistent_cross_entropy, output_cross_entropy
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.stepwise import PreparedLinear, StepLinear, StepWeight
 
@@ -38,6 +38,22 @@ class OutputLayer(StepLinear):
     def loss(self, readouts: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
         """Cross-entropy, summed, in nats: [P, K] and words [P] -> scalar; see `output_cross_entropy`."""
         return output_cross_entropy(*self.operands(readouts), targets, label_smoothing)
+
+    def consistent_loss(
+        self,
+        readouts: Tensor,
+        targets: Tensor,
+        label_smoothing: float,
+        consistency: float,
+        *,
+        stop_gradient: bool = False,
+    ) -> Tensor:
+        """The loss of a first reading, and its divergence from a second one: readouts of both [2 * P, K], words [P].
+
+        See `consistent_cross_entropy`.
+        """
+        operands = self.operands(readouts)
+        return consistent_cross_entropy(*operands, targets, label_smoothing, consistency, stop_gradient=stop_gradient)
 
     def operands(self, readouts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The x, W and b of the product: [..., K], [V, K] and [V]."""

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from nmt.layers.embedding import embed
 from nmt.system.errors import ConfigError
 
 
@@ -40,12 +41,13 @@ class PositionedEmbedding(nn.Module):
         self.learned = nn.Embedding(learned, units) if learned else None
         self.resize = nn.Identity() if size == units else nn.Linear(units, size, bias=False)
 
-    def forward(self, ids: Tensor, first: int = 0) -> Tensor:
+    def forward(self, ids: Tensor, first: int = 0, cut: Tensor | None = None) -> Tensor:
         """Embed words at consecutive positions.
 
         Args:
             ids: [B, T].
             first: Position of the first of them.
+            cut: True at words of which only the position stays, [B, T]; None cuts none.
 
         Returns:
             [B, T, size].
@@ -59,7 +61,7 @@ class PositionedEmbedding(nn.Module):
                 "model has learned; shorten the text, or train with a higher learned_positions or null"
             )
         positions = torch.arange(first, first + ids.size(1), device=ids.device)
-        words = self.words(ids) * self.scale
+        words = embed(self.words, ids, cut) * self.scale
         if self.learned is not None:
             vectors = self.learned(positions) * self.scale
         else:

@@ -67,6 +67,18 @@ class EncoderOutput(NamedTuple):
     last_states: tuple[Tensor, ...] = ()
 
 
+class Cut(NamedTuple):
+    """The words of a batch whose vectors are 0.
+
+    Attributes:
+        src: True at words of `Batch.src`, [B, S].
+        tgt_in: True at words of `Batch.tgt_in`, [B, T].
+    """
+
+    src: Tensor
+    tgt_in: Tensor
+
+
 class EncoderDropout(NamedTuple):
     """Probabilities of dropping a unit, in training.
 
@@ -94,12 +106,13 @@ class Encoder(nn.Module, ABC):
     """Longest source that it can read, in tokens with EOS; None: any."""
 
     @abstractmethod
-    def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
+    def forward(self, src: Tensor, lengths: Tensor, cut: Tensor | None = None) -> EncoderOutput:
         """Encode padded sources.
 
         Args:
             src: Ids that end in EOS, padded on the right, [B, S].
             lengths: True lengths with EOS, at least 1, [B].
+            cut: True at words whose vector is 0, [B, S]; None cuts none.
         """
 
 
@@ -215,13 +228,20 @@ class Decoder(nn.Module, ABC, Generic[Memory, State, Weights]):
         """
 
     @abstractmethod
-    def forward(self, tgt_in: Tensor, encoded: EncoderOutput, choose: WordChooser | None = None) -> DecoderOutput:
+    def forward(
+        self,
+        tgt_in: Tensor,
+        encoded: EncoderOutput,
+        choose: WordChooser | None = None,
+        cut: Tensor | None = None,
+    ) -> DecoderOutput:
         """Decode all positions of known targets.
 
         Args:
             tgt_in: Target ids that start with BOS, [B, T].
             encoded: The encoded sources.
             choose: Chooses the input word of each step; None uses `tgt_in`.
+            cut: True at words of `tgt_in` whose vector is 0, [B, T]; None cuts none, as does `choose`.
         """
 
     def step(self, words: Tensor, memory: Memory, state: State, weights: Weights) -> tuple[Tensor, Tensor, State]:

@@ -186,6 +186,14 @@ def cross_entropy(readout: Tensor, word: int, W: Tensor, b: Tensor, label_smooth
     return -(1 - label_smoothing) * log_p[word] - label_smoothing * log_p.mean()
 
 
+def divergence(readout: Tensor, cut_readout: Tensor, W: Tensor, b: Tensor) -> Tensor:
+    """KL(f(x, y) || f(x_cut, y_cut)) of SimCut at one position (Gao et al., 2022): sum_v p_v (log p_v - log q_v)."""
+    logits, cut_logits = W @ readout + b, W @ cut_readout + b
+    log_p = logits - torch.log(torch.exp(logits).sum())
+    log_q = cut_logits - torch.log(torch.exp(cut_logits).sum())
+    return (torch.exp(log_p) * (log_p - log_q)).sum()
+
+
 def monotonic_centre(t: int, length: int) -> float:
     """Local-m (Luong et al., 2015, section 3.2): p_t = t, but never past the last source position."""
     return min(t, length - 1)

@@ -19,6 +19,7 @@ from nmt.corpus.noise import Noise, no_noise
 from nmt.system.device import autocast
 from nmt.system.errors import TrainingError, when_out_of_memory
 from nmt.training.checkpoint_schema import Progress
+from nmt.training.consistency import with_consistency
 from nmt.training.distributed import SINGLE, Workers
 from nmt.training.optimizers import make_optimizer, update_weights
 from nmt.training.ranking import is_at_floor, rank
@@ -105,7 +106,7 @@ def train_step(
     """Update from one or more batches; the gradient is that of the mean over all their tokens in all processes.
 
     Args:
-        model: In training mode; the result of `Workers.replicate`.
+        model: In training mode; the result of `Workers.replicate`, of a model or what `with_consistency` makes of it.
         batches: Batches whose gradients are accumulated, this process's part of each.
         optimizer: From `make_optimizer`, with the learning rate already set.
         config: Loss, precision and clipping.
@@ -142,7 +143,8 @@ def start(model: Model, pairs: EncodedPairs, options: TrainSection, workers: Wor
     total = count_updates(options, updates_per_epoch)
     optimizer, rate = make_optimizer(options.optimizer, model), LearningRateSchedule(options.schedule, total)
     average = None if options.ema_decay is None else average_weights(model, options.ema_decay)
-    return TrainState(model, optimizer, rate, workers, average, updates_per_epoch, total)
+    learner = with_consistency(model, options.consistency)
+    return TrainState(model, learner, optimizer, rate, workers, average, updates_per_epoch, total)
 
 
 def training_events(

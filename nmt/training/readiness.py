@@ -21,6 +21,7 @@ from nmt.system.device import resolve_device
 from nmt.system.errors import OutOfMemory, when_out_of_memory
 from nmt.system.memory import as_text, available_memory, peak_memory
 from nmt.system.progress import progress_bar
+from nmt.training.consistency import with_consistency
 from nmt.training.distributed import Workers
 from nmt.training.findings import Finding
 from nmt.training.loop import count_updates, plan_epoch, train_step
@@ -215,7 +216,8 @@ def check_updates(config: Config, data: DataDirectory, new_model: NewModel) -> I
     # With accumulation, the gradients of one batch are in memory during the next.
     batches = [make_batch(pairs, longest, noise)] * min(2, options.batch.accumulate)
     state = {name: value.clone() for name, value in model.state_dict().items()}
-    train_step(model, batches, make_optimizer(options.optimizer, model), options, 0)
+    learner = with_consistency(model, options.consistency)
+    train_step(learner, batches, make_optimizer(options.optimizer, model), options, 0)
     model.load_state_dict(state)
     sizes = f"at most {src[longest].max():,} source and {tgt[longest].max():,} target tokens"
     yield Finding("longest batch", True, f"{len(longest):,} sentences of {sizes}: forward and backward succeeded")

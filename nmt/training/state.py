@@ -60,6 +60,7 @@ class TrainState(Generic[Model]):
 
     Attributes:
         model: On its device.
+        learner: What training calls in place of the model; see `with_consistency`.
         optimizer: Over all weights.
         rate: Learning rate over time.
         workers: The processes that train it.
@@ -67,11 +68,12 @@ class TrainState(Generic[Model]):
         updates_per_epoch: Updates per epoch.
         total_updates: Updates of the whole run, unless it stops early.
         progress: Progress of the run.
-        replica: The model as training calls it.
+        replica: The learner in this process.
         meter: Sums since the last report.
     """
 
     model: Model
+    learner: nn.Module
     optimizer: torch.optim.Optimizer
     rate: LearningRateSchedule
     workers: Workers
@@ -81,7 +83,7 @@ class TrainState(Generic[Model]):
     progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
-        self.replica: nn.Module = self.workers.replicate(self.model)
+        self.replica: nn.Module = self.workers.replicate(self.learner)
         self.meter = Meter(self.model.device)
 
     @property

@@ -17,6 +17,7 @@ from nmt.corpus.noise import Noise, make_noise
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.device import resolve_device
 from nmt.system.progress import progress_bar
+from nmt.training.consistency import with_consistency
 from nmt.training.distributed import Workers
 from nmt.training.loop import count_updates, plan_epoch, train_step
 from nmt.training.optimizers import make_optimizer
@@ -58,7 +59,7 @@ def time_updates(
         timed: Number of timed updates.
         limit: Seconds after which no further update is made.
     """
-    optimizer = make_optimizer(options.optimizer, model)
+    learner, optimizer = with_consistency(model, options.consistency), make_optimizer(options.optimizer, model)
     rate = LearningRateSchedule(options.schedule, count_updates(options, len(groups)))
     losses: list[torch.Tensor] = []
     tokens, begins = list[int](), [time.perf_counter()]
@@ -68,7 +69,7 @@ def time_updates(
                 parameters["lr"] = options.optimizer.learning_rate * rate.share(update + 1)
             batches = [make_batch(pairs, indices, noise) for indices in group]
             tokens.append(sum(batch.num_tokens for batch in batches))
-            losses.append(train_step(model, batches, optimizer, options, update).loss / tokens[-1])
+            losses.append(train_step(learner, batches, optimizer, options, update).loss / tokens[-1])
             if update < WARM_UP:
                 float(losses[-1])  # waits for the device
                 begins.append(time.perf_counter())

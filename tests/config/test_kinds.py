@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from config_keys import refused
+from config_keys import load, refused
 
-from nmt.config import Config, differing_keys, dump_config, load_config, parse_config
+from nmt.config import Config, SimCutSection, differing_keys, dump_config, load_config, parse_config
 from nmt.config.sections import kinds_of
 from nmt.system.errors import ConfigError
 
@@ -139,3 +139,74 @@ def test_sections_of_different_kinds_differ_in_what_both_have() -> None:
         "train.optimizer.name ('adam' there, 'sgd' here)",
         "train.optimizer.learning_rate (0.001 there, 0.5 here)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("null", {"name": "none"}),
+        ("{}", {"name": "none"}),
+        ("{name: none}", {"name": "none"}),
+        ("{name: simcut}", {"name": "simcut", "weight": 3.0, "share": 0.05, "stop_gradient": False}),
+        ("{name: simcut, weight: 1, share: 0}", {"name": "simcut", "weight": 1, "share": 0, "stop_gradient": False}),
+    ],
+)
+def test_how_a_consistency_term_is_chosen(value: str, expected: dict[str, object], tmp_path: Path) -> None:
+    for config in (
+        load(tmp_path, f"train: {{consistency: {value}}}"),
+        load(tmp_path, "", f"train.consistency={value}"),
+        load(tmp_path, "train: {consistency: null}", f"train.consistency={value}"),
+    ):
+        assert config.train.consistency.model_dump() == expected
+        assert parse_config(dump_config(config), "config.yaml") == config
+
+
+def test_a_child_turns_off_the_consistency_of_its_parent(tmp_path: Path) -> None:
+    (tmp_path / "parent.yaml").write_text("train: {consistency: {name: simcut, share: 0.1}}", encoding="utf-8")
+    for value in ("null", "{name: none}"):
+        assert load(tmp_path, f"extends: parent.yaml\ntrain: {{consistency: {value}}}").train.consistency.name == "none"
+    assert load(tmp_path, "extends: parent.yaml").train.consistency == SimCutSection(share=0.1)
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        ("{name: simcut, share: 1.0}", "train.consistency.share: should be less than 1, found 1.0"),
+        ("{name: simcut, share: -0.1}", "train.consistency.share: should be greater than or equal to 0, found -0.1"),
+        ("{name: simcut, weight: -1}", "train.consistency.weight: should be greater than or equal to 0, found -1"),
+        ("{name: simcut, weight: 1e9}", "train.consistency.weight: should be less than or equal to 1000"),
+        ("{name: simcut, weight: three}", "train.consistency.weight: should be a valid number, found 'three'"),
+        ("{name: simcutt}", "train.consistency.name: should be 'none' or 'simcut', found 'simcutt'; did you mean sim"),
+        ("{name: r_drop}", "train.consistency.name: should be 'none' or 'simcut', found 'r_drop'"),
+        ("{share: 0.1}", "train.consistency.share: unknown key with name: none, only with simcut"),
+        ("simcut", "train.consistency: should be a section with keys, found 'simcut'; did you mean train.consistency."),
+        ("3", "train.consistency: should be a section with keys, found 3"),
+    ],
+)
+def test_a_wrong_value_of_consistency_is_one_clear_line(value: str, line: str, tmp_path: Path) -> None:
+    (found,) = refused(tmp_path, "", f"train.consistency={value}")
+    assert found.startswith(f"--set {line}")
+
+
+@pytest.mark.parametrize(
+    "forcing",
+    ["{ratio: 0.9}", "{schedule: linear, updates: 9}", "{schedule: inverse_sigmoid, updates: 9, minimum: 0.5}"],
+)
+def test_consistency_compares_readings_of_the_reference(forcing: str, tmp_path: Path) -> None:
+    text = f"train:\n  teacher_forcing: {forcing}\n  consistency: {{name: simcut}}\n"
+    (found,) = refused(tmp_path, text)
+    assert found == (
+        "mine.yaml:3: train.consistency.name: simcut compares two readings of the same words, but the decoder also "
+        "reads its own; set train.teacher_forcing.ratio: 1, or none here"
+    )
+    assert load(tmp_path, text, "train.consistency=null").train.consistency.name == "none"
+    assert load(tmp_path, text, "train.teacher_forcing={schedule: constant, ratio: 1}").train.consistency.share == 0.05
+
+
+def test_configs_stored_before_there_was_consistency_are_read(tmp_path: Path) -> None:
+    values = Config().model_dump(mode="json", exclude={"parent"})
+    del values["train"]["consistency"]
+    values["train"]["optimizer"]["momentum"] = 0.0  # of another kind, as older forms had it
+    text = yaml.safe_dump(values)
+    assert parse_config(text, "config.yaml") == Config()
+    assert load(tmp_path, text).train == Config().train

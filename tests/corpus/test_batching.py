@@ -118,6 +118,16 @@ def test_a_batch_with_noise_by_hand() -> None:
     assert batch.num_tokens == 5 + 3
 
 
+def test_a_batch_read_twice_is_that_of_repeated_pairs() -> None:
+    sides = [[[5, 6], [7]], [[8], [9, 5, 6]]]
+    once, twice = (EncodedPairs(*(Sequences.pack(side * copies) for side in sides)) for copies in (1, 2))
+    found, expected = make_batch(once, np.arange(2)).twice(), make_batch(twice, np.arange(4))
+    for name in ("src", "src_lengths", "tgt_in", "tgt_out", "positions"):
+        assert torch.equal(getattr(found, name), getattr(expected, name)), name
+    assert found.indices.tolist() == [0, 1, 0, 1]
+    assert found.num_tokens == 12
+
+
 def test_padding_by_hand() -> None:
     assert pad([[5, 6], [7]]).tolist() == [[5, 6], [7, PAD_ID]]
     assert pad([[5, 6], [7]], prefix=True).tolist() == [[BOS_ID, 5, 6], [BOS_ID, 7, PAD_ID]]

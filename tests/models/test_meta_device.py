@@ -16,7 +16,7 @@ from pairs import batch_of, pairs_of
 from small_models import MECHANISMS, ORDERS, Variant, random_model
 from torch import Tensor
 
-from nmt.config import ModelSection, TrainSection
+from nmt.config import ConsistencySection, ModelSection, NoConsistencySection, SimCutSection, TrainSection
 from nmt.evaluation import loss
 from nmt.evaluation.loss import mean_loss
 from nmt.models.build import build_model
@@ -27,6 +27,7 @@ from nmt.search.hypothesis import Lengths
 from nmt.search.search import SearchSettings
 from nmt.search.stepper import Seq2SeqStepper
 from nmt.search.strategy import BeamStrategy, GreedyStrategy
+from nmt.training.consistency import with_consistency
 from nmt.training.loop import train_step
 
 META = torch.device("meta")
@@ -101,10 +102,19 @@ def test_an_update_of_every_family_never_waits(
     assert_updates_without_waiting(model, ratio, batches)
 
 
-def assert_updates_without_waiting(model: Seq2Seq, ratio: float, batches: int) -> None:
+@of_families("")
+def test_an_update_with_simcut_never_waits(encoder: str, decoder: str, positions: int | None, norm: str) -> None:
+    model = family_on_meta(encoder, decoder, learned_positions=positions, norm=norm)
+    assert_updates_without_waiting(model, 1.0, 2, SimCutSection())
+
+
+def assert_updates_without_waiting(
+    model: Seq2Seq, ratio: float, batches: int, consistency: ConsistencySection = NoConsistencySection()
+) -> None:
     optimizer = Descent(model.train().parameters(), {"fused": True})
     config = TrainSection(label_smoothing=0.1, teacher_forcing={"ratio": ratio})
-    step = train_step(model, [batch_of(*PAIRS)] * batches, optimizer, config, 0)
+    learner = with_consistency(model, consistency)
+    step = train_step(learner, [batch_of(*PAIRS)] * batches, optimizer, config, 0)
     assert all(part.device == META for part in (step.loss, step.norm, step.tokens, step.skipped))
 
 

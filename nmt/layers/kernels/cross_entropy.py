@@ -1,5 +1,10 @@
-"""Cross-entropy of the output layer, which never stores the logits of more than `CHUNK_ROWS` target positions."""
+"""Losses of the output layer, which never store the logits of more than `CHUNK_ROWS` target positions.
 
+Cross-entropy, and that of one reading of the words with its divergence from another reading.
+"""
+
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,6 +15,10 @@ from nmt.layers.kernels.products import pad_rows
 
 CHUNK_ROWS = 1024
 """Rows of logits in memory at once."""
+Measure = Callable[[Tensor, Tensor, bool], tuple[Tensor, Tensor]]
+"""From the logits of some positions, reading after reading, padding last [rows, V], which it overwrites, the words to
+predict [positions, 1], and whether the gradient is needed: the loss, and its gradient with respect to the logits, which
+is 0 on padding."""
 
 
 def output_cross_entropy(
@@ -31,22 +40,66 @@ def output_cross_entropy(
     Returns:
         A scalar, in float32 or better.
     """
-    device, parts = readouts.device.type, (readouts, weight, bias)
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else readouts.dtype
+    return _output_loss((readouts, weight, bias), targets, 1, partial(_cross_entropy, label_smoothing))
+
+
+def consistent_cross_entropy(
+    readouts: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    targets: Tensor,
+    label_smoothing: float,
+    consistency: float,
+    *,
+    stop_gradient: bool = False,
+) -> Tensor:
+    """Summed cross-entropy of a first reading, see `output_cross_entropy`, and its divergence from a second one.
+
+    sum_p CE(z_p) + a KL(p || q), KL(p || q) = sum_v p_v (log p_v - log q_v), with p = softmax(z_p) of the first reading
+    and q = softmax(z'_p) of the second. The gradient of KL is p (log p - log q - KL) with respect to z_p and q - p with
+    respect to z'_p.
+
+    Args:
+        readouts: x of the first reading, then of the second, [2 * P, K].
+        weight: W, [V, K].
+        bias: b, [V].
+        targets: y, word ids [P].
+        label_smoothing: e.
+        consistency: a.
+        stop_gradient: True if p is a constant in KL.
+
+    Returns:
+        A scalar, in float32 or better.
+    """
+    measure = partial(_consistent_cross_entropy, label_smoothing, consistency, stop_gradient)
+    return _output_loss((readouts, weight, bias), targets, 2, measure)
+
+
+def _output_loss(parts: tuple[Tensor, Tensor, Tensor], targets: Tensor, readings: int, measure: Measure) -> Tensor:
+    """A loss of the output layer.
+
+    Args:
+        parts: x, W and b; x of all readings, one after the other.
+        targets: y, word ids [P].
+        readings: How many readings there are.
+        measure: The loss of a chunk.
+    """
+    device = parts[0].device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else parts[0].dtype
     needed = torch.is_grad_enabled() and any(part.requires_grad for part in parts)
     with torch.autocast(device, enabled=False):
-        total: Tensor = _OutputLoss.apply(*parts, targets, label_smoothing, dtype, needed)  # type: ignore[no-untyped-call]
+        total: Tensor = _OutputLoss.apply(*parts, targets, readings, measure, dtype, needed)  # type: ignore[no-untyped-call]
     return total
 
 
 def _cross_entropy(smoothing: float, logits: Tensor, words: Tensor, needed: bool) -> tuple[Tensor, Tensor]:
-    """The loss of some positions and, if needed, its gradient with respect to their logits, which is 0 on padding.
+    """The loss of some positions and, if needed, its gradient; see `Measure`.
 
     Args:
         smoothing: e of `output_cross_entropy`.
-        logits: In float32 or better, those of padding last, [rows, V]; overwritten.
-        words: The words to predict, [positions, 1].
-        needed: Whether the gradient is needed.
+        logits: See `Measure`.
+        words: See `Measure`.
+        needed: See `Measure`.
     """
     rows = len(words)
     # The logits that count as right, [rows, 1]: that of the word and, smoothed, the mean of all.
@@ -66,28 +119,68 @@ def _cross_entropy(smoothing: float, logits: Tensor, words: Tensor, needed: bool
     return loss, d_logits
 
 
+def _consistent_cross_entropy(
+    smoothing: float, consistency: float, stop_gradient: bool, logits: Tensor, words: Tensor, needed: bool
+) -> tuple[Tensor, Tensor]:
+    """The loss of some positions and, if needed, its gradient; see `Measure`.
+
+    Args:
+        smoothing: e of `consistent_cross_entropy`.
+        consistency: a.
+        stop_gradient: True if p is a constant in KL.
+        logits: See `Measure`.
+        words: See `Measure`.
+        needed: See `Measure`.
+    """
+    positions = len(words)
+    log_probs = torch.log_softmax(logits[: 2 * positions], dim=1)
+    probabilities = torch.exp(log_probs, out=logits[: 2 * positions])
+    p, q = probabilities[:positions], probabilities[positions:]
+    log_p, log_q = log_probs[:positions], log_probs[positions:]
+    target = (1 - smoothing) * log_p.gather(1, words)
+    if smoothing:
+        target += smoothing * log_p.mean(dim=1, keepdim=True)
+    log_ratio = log_p.sub_(log_q)  # in place
+    divergence = torch.linalg.vecdot(p, log_ratio).unsqueeze(1)  # KL, [positions, 1]
+    loss = consistency * divergence.sum() - target.sum()
+    if needed:  # in place, that of q first, which p enters as it is
+        logits[2 * positions :] = 0
+        q.sub_(p).mul_(consistency)
+        if not stop_gradient:
+            log_ratio.sub_(divergence).mul_(consistency).add_(1).mul_(p)  # p + a p (log p - log q - KL)
+            p.copy_(log_ratio)
+        p.scatter_add_(1, words, p.new_full((positions, 1), smoothing - 1))
+        if smoothing:
+            p -= smoothing / logits.size(1)
+    return loss, logits
+
+
 class _OutputLoss(torch.autograd.Function):
     """A loss whose forward pass already saves the gradients of readouts, weight and bias, its first three inputs."""
 
     @staticmethod
     def forward(ctx: Any, readouts: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, *options: Any) -> Tensor:
-        smoothing, dtype, needed = options
+        readings, measure, dtype, needed = options
         exact = torch.promote_types(dtype, torch.float32)
         kernel = weight.to(dtype)
         total = torch.zeros((), dtype=exact, device=readouts.device)
         make = torch.empty_like if len(targets) else torch.zeros_like
         gradients = [make(part, dtype=exact) for part in (readouts, weight, bias)] if needed else []
-        for first in range(0, len(targets), CHUNK_ROWS):
-            part = slice(first, first + CHUNK_ROWS)
+        shape = readings, len(targets), readouts.size(1)
+        step = CHUNK_ROWS // readings
+        for first in range(0, len(targets), step):
+            part = slice(first, first + step)
             words = targets[part].unsqueeze(1)
-            rows = pad_rows(readouts[part].to(dtype))  # [positions, K] -> [rows, K]
+            chunk = readouts.view(shape)[:, part]  # [readings, positions, K]
+            rows = pad_rows(chunk.flatten(0, 1).to(dtype))  # -> [rows, K]
             logits = (rows @ kernel.t()).to(exact).add_(bias)  # [rows, V]; addmm is slower
-            loss, d_logits = _cross_entropy(smoothing, logits, words, needed)
+            loss, d_logits = measure(logits, words, needed)
             total += loss
             if not needed:
                 continue
             difference = d_logits.to(dtype)  # [rows, V], times W for readouts, times readouts for W
-            gradients[0][part] = (difference @ kernel)[: len(words)]
+            d_chunk = (difference @ kernel)[: readings * len(words)]
+            gradients[0].view(shape)[:, part] = d_chunk.view(chunk.shape)
             sums = [(difference.t() @ rows).to(exact), d_logits.sum(dim=0)]
             gradients[1:] = [one.add_(other) for one, other in zip(gradients[1:], sums, strict=True)] if first else sums
         ctx.save_for_backward(*gradients)

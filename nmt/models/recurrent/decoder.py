@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from nmt.layers.attention.attention import Attention
 from nmt.layers.attention.source_memory import Memory
+from nmt.layers.embedding import embed
 from nmt.layers.kernels.activation import tanh
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.stepwise import for_steps
@@ -118,13 +119,19 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
         features, alignment, state = self.cell.step(projected, memory, state, weights)
         return self.cell.readout(features, embedded, weights.readout), alignment, state
 
-    def forward(self, tgt_in: Tensor, encoded: EncoderOutput, choose: WordChooser | None = None) -> DecoderOutput:
+    def forward(
+        self,
+        tgt_in: Tensor,
+        encoded: EncoderOutput,
+        choose: WordChooser | None = None,
+        cut: Tensor | None = None,
+    ) -> DecoderOutput:
         """See `Decoder.forward`. With full teacher forcing, only what must be sequential is (see `DecoderCell`)."""
         memory, state = self.start(encoded)
         if choose is not None:
             readouts, alignments, _ = self.unroll(tgt_in, memory.for_steps(), state, choose)
         else:
-            embedded = self.embedding_dropout(self.embedding(tgt_in))
+            embedded = self.embedding_dropout(embed(self.embedding, tgt_in, cut))
             run = self.cell.sequence if self.cell.parallel else self._run_steps
             features, alignments = run(embedded, memory, state)
             readouts = self.cell.readout(features, embedded, self.cell.output)

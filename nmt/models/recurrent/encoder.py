@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.config import RecurrentEncoderSection
+from nmt.layers.embedding import embed
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.reversal import reorder
 from nmt.layers.recurrent import Connection, PlainStack, RecurrentStack, RecurrentState, single_layer
@@ -46,7 +47,7 @@ class RecurrentEncoder(Encoder):
         self.output_dropout = Dropout(dropout.output)
         self.run: Callable[..., tuple[Tensor, RecurrentState]] = _run_packed if with_last_states else _run
 
-    def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
+    def forward(self, src: Tensor, lengths: Tensor, cut: Tensor | None = None) -> EncoderOutput:
         """See `Encoder.forward`."""
         lengths = lengths.to(src.device, non_blocking=True)
         positions = torch.arange(src.size(1), device=src.device)
@@ -54,7 +55,7 @@ class RecurrentEncoder(Encoder):
         # Position of each token after reversing the sentence without its padding; its own inverse.
         reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions)
         order = (reverse + src.size(1) * torch.arange(len(src), device=src.device).unsqueeze(1)).flatten()
-        outputs, last_states = self.embedding(src), []  # [B, S, E]
+        outputs, last_states = embed(self.embedding, src, cut), []  # [B, S, E]
         for layer, connection in zip(self.layers, self.connections, strict=True):
             inputs = connection.enter(outputs)
             # Each direction [B, S, H], joined to [B, S, D], and 0 on padding.

@@ -123,13 +123,19 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState, "Transform
         state = TransformerState(state.position + 1, tuple(histories), state.layout)
         return self.readout(rows), alignments[self.aligned], state
 
-    def forward(self, tgt_in: Tensor, encoded: EncoderOutput, choose: WordChooser | None = None) -> DecoderOutput:
+    def forward(
+        self,
+        tgt_in: Tensor,
+        encoded: EncoderOutput,
+        choose: WordChooser | None = None,
+        cut: Tensor | None = None,
+    ) -> DecoderOutput:
         """See `Decoder.forward`."""
         memory, state = self.start(encoded)
         if choose is not None:  # no gradient passes through the choice of words, so that it can come first
             with torch.no_grad():
                 _, _, tgt_in = self.unroll(tgt_in, memory, state, choose)
-        states = self.embedding_dropout(self.embedding(tgt_in))  # [B, T, D]
+        states = self.embedding_dropout(self.embedding(tgt_in, cut=cut))  # [B, T, D]
         layers = list[Tensor]()
         for layer, source in zip(self.layers, memory.layers, strict=True):
             states, alignments = layer(states, source)

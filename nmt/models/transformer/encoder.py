@@ -40,11 +40,11 @@ class SelfAttentionEncoder(Encoder):
         self.norm = nn.LayerNorm(section.hidden_size) if section.norm == "pre" else nn.Identity()
         self.output_dropout = Dropout(dropout.output)
 
-    def forward(self, src: Tensor, lengths: Tensor) -> EncoderOutput:
+    def forward(self, src: Tensor, lengths: Tensor, cut: Tensor | None = None) -> EncoderOutput:
         """See `Encoder.forward`."""
         lengths = lengths.to(src.device, non_blocking=True)
         mask = torch.arange(src.size(1), device=src.device) < lengths.unsqueeze(1)  # [B, S]
-        states = self.embedding_dropout(self.embedding(src))  # [B, S, D]
+        states = self.embedding_dropout(self.embedding(src, cut=cut))  # [B, S, D]
         for layer in self.layers:
             states = layer(states, mask.unsqueeze(1))
         states = self.norm(states) * mask.unsqueeze(2)
