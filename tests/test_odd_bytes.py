@@ -102,4 +102,4 @@ def test_a_sentence_of_odd_bytes_has_one_translation(cli: Cli, sentence: bytes) 
     assert outcome.out.count("\n") == 1
     assert outcome.out[:-1].isprintable()
     odd = b"\x1b" not in sentence and b"\r" not in sentence
-    assert outcome.err.splitlines() == ["line 1: not UTF-8; invalid bytes became U+FFFD"] * odd
+    assert outcome.err.splitlines() == ["WARNING: line 1: not UTF-8; invalid bytes became U+FFFD"] * odd

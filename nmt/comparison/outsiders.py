@@ -113,7 +113,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 def _score(name: str, hypotheses: Sequence[str], trial: Path, result: Result) -> dict[str, Any]:
     """The result of translations on the test set of a trial, without all that only a training has."""
     config = read_config(trial / CONFIG)
-    rules = ScoringRules.for_text(config.text, config.data.languages[1])
+    rules = ScoringRules.for_config(config)
     examples = [Example("", tuple(line.split("\t"))) for line in read_text(trial / REFERENCES)]
     resamples = RESAMPLES if len(examples) <= MAX_TESTED else 1
     scores = score_corpus(examples, hypotheses, rules, list(METRICS), resamples)

@@ -28,6 +28,7 @@ from nmt.system.files import check_file, open_text, read_json, read_text, sha256
 from nmt.system.limits import MAX_EXAMPLES
 from nmt.system.outputs import check_output
 from nmt.system.tables import ReportSection, Table
+from nmt.text.languages import are_same_languages
 from nmt.training.run import train
 from nmt.translation.loading import open_translator
 from nmt.translation.translate import translate_file
@@ -80,11 +81,11 @@ class Steps:
         Raises:
             NmtError: A text cannot be read, a teacher is no model for these languages, or a value is impossible.
         """
-        wanted = "-".join(self.config.data.languages)
+        wanted = self.config.data.languages
         for teacher in self.teacher:
-            languages = "-".join(read_config(find_model(Path(teacher)) / CONFIG).data.languages)
-            if languages != wanted:
-                raise ConfigError(f"--teacher {teacher}: translates {languages}, not {wanted}")
+            languages = read_config(find_model(Path(teacher)) / CONFIG).data.languages
+            if not are_same_languages(languages, wanted):
+                raise ConfigError(f"--teacher {teacher}: translates {'-'.join(languages)}, not {'-'.join(wanted)}")
         synthetic = {"source": self.files("synthetic"), "weight": self.weight, "tag": self.tag}
         extra = {**self.config.data.model_dump(mode="json")["extra"], "synthetic": synthetic}
         complete = load_config(self.config, {"data.extra": extra})

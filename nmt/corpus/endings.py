@@ -59,6 +59,12 @@ def find_language(path: Path, known: Sequence[str] = ()) -> str | None:
     return language if language in NAMES or language in known else None
 
 
+def is_of_other_language(path: Path, code: str) -> bool:
+    """True if the name of a file ends in the code of another language."""
+    wanted = _merge_norwegian(base_language(code))
+    return find_language(path, [wanted]) not in (None, wanted)
+
+
 def _ending(path: Path) -> str:
     """The last part of a name, without the suffix of a compression."""
     name = path.stem if path.suffix.lower() in (*UNPACK, ".zip") else path.name

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nmt.config import read_config
 from nmt.corpus.dataset import CONFIG, has_repaired_references, read_examples, read_marker
+from nmt.corpus.endings import is_of_other_language
 from nmt.corpus.references import find_unwritable, read_references
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, read_alignments
@@ -17,6 +18,7 @@ from nmt.models.run_records import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
+from nmt.text.languages import language_name
 from nmt.text.processor import TEXT, load_normalizer, load_processor
 from nmt.translation.input import read_text
 from nmt.translation.translate import warn_of_file
@@ -95,6 +97,7 @@ class InputText:
         gold: File with word alignments, and its links; None without them.
         scored: True if translations are compared with the references.
         repair: True if references are repaired as training text is.
+        files: File of sources and files of references; empty for a split.
     """
 
     name: str
@@ -103,6 +106,7 @@ class InputText:
     gold: tuple[Path, Sequence[GoldLinks]] | None
     scored: bool = False
     repair: bool = False
+    files: tuple[Path, ...] = ()
 
     @classmethod
     def read(
@@ -140,7 +144,8 @@ class InputText:
         elif src is not None:
             examples = read_files(Path(src), as_paths(ref))
         links = None if gold is None else (Path(gold), read_alignments(Path(gold)))
-        return cls(str(src or split or "test"), examples, as_path(data), links, scored, repair)
+        files = () if src is None else (Path(src), *as_paths(ref))
+        return cls(str(src or split or "test"), examples, as_path(data), links, scored, repair, files)
 
     def of(
         self, models: Sequence[SavedModel], sample: int | None = None
@@ -184,6 +189,14 @@ class InputText:
 
     def _read_references(self, models: Sequence[SavedModel], examples: Sequence[Example]) -> list[Example]:
         """References as those of a split; warns if the first model cannot write them."""
+        languages = models[0].config.data.languages
+        for number, path in enumerate(self.files):
+            code = languages[min(number, 1)]
+            if self.scored and is_of_other_language(path, code):
+                side = "references" if number else "sources"
+                direction = f"the model translates {' to '.join(languages)}"
+                fault = f"the name ends in a code of another language than {code}, but {direction}"
+                log.warning(f"{path}: {fault}: give {side} in {language_name(code)}")
         normalizer = load_normalizer(models[0].text)
         read = read_references(examples, normalizer, repair=self.is_repaired(models))
         if self.scored and (found := find_unwritable(read, normalizer)):

@@ -11,6 +11,7 @@ from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.system.options import Option
 from nmt.system.surroundings import plain_torch
+from nmt.text.languages import are_same_languages
 from nmt.translation.loading import open_translator
 
 if TYPE_CHECKING:
@@ -117,10 +118,10 @@ def check_languages(models: Sequence[SavedModel]) -> None:
     Raises:
         ConfigError: One does not.
     """
-    wanted, *others = ("-".join(saved.config.data.languages) for saved in models)
+    wanted, *others = (saved.config.data.languages for saved in models)
     for saved, languages in zip(models[1:], others, strict=True):
-        if languages != wanted:
-            raise ConfigError(f"--against {saved.path}: translates {languages}, not {wanted}")
+        if not are_same_languages(languages, wanted):
+            raise ConfigError(f"--against {saved.path}: translates {'-'.join(languages)}, not {'-'.join(wanted)}")
 
 
 def check_page(

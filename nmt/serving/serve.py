@@ -132,15 +132,16 @@ def open_directions(
     from nmt.models.storage import CONFIG, check_model
     from nmt.serving.directions import Direction, Directions, ServedModel
     from nmt.system.errors import printable
+    from nmt.text.languages import split_code
     from nmt.translation.translator import Translator
 
-    groups: dict[tuple[str, ...], list[Path]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[Path]] = {}
     given: dict[Path, Path] = {}
     for model in models:
         path = find_model(model)
         given[path] = model or path
         languages = read_config(check_model(path) / CONFIG, allowed_classes).data.languages
-        groups.setdefault(tuple(map(str.lower, languages)), []).append(path)
+        groups.setdefault(tuple(map(split_code, languages)), []).append(path)
     directions = []
     for paths in groups.values():
         saved, translator = open_translator(paths, device, options, allowed_classes, split_sentences=True)

@@ -151,8 +151,8 @@ class WordTokenizer(Tokenizer):
         """
         from spacy.symbols import ORTH
 
-        rules = self._nlp.tokenizer.rules.items()
-        words = ([part[ORTH] for part in parts] for word, parts in rules if word not in self.symbols)
+        rules = getattr(self._nlp.tokenizer, "rules", {})  # Chinese, Japanese and others have tokenizers without rules
+        words = ([part[ORTH] for part in parts] for word, parts in rules.items() if word not in self.symbols)
         pairs = {pair for word in words for pair in pairwise(word) if not re.search(r"\d", "".join(pair))}
         return {(before.lower(), token.lower()) for before, token in pairs} if self.lowercase else pairs
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors
-from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
+from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths, check_file, sha256
 from nmt.system.surroundings import plain_torch
+from nmt.text.languages import split_code
 
 if TYPE_CHECKING:
     from nmt.config import Overrides
@@ -153,6 +154,16 @@ def open_translator(
 
 def text_of(saved: SavedModel) -> tuple[Any, ...]:
     """What two models that translate together must have in common."""
+    from nmt.text.processor import SIDES
+
     config = saved.config
     vocabularies = saved.src_vocabulary.tokens, saved.tgt_vocabulary.tokens
-    return (*vocabularies, config.data.languages, config.data.cleaning, config.text.tokenizer, config.text.lowercase)
+    languages = tuple(map(split_code, config.data.languages))
+    settings = languages, config.data.cleaning, config.text.tokenizer, config.text.lowercase
+    return (*vocabularies, *settings, *(_pieces(saved.text, side) for side in SIDES))
+
+
+def _pieces(text: Path, side: str) -> str | None:
+    """The checksum of the subwords of a side, which may differ between equal vocabularies; None for words."""
+    path = check_file(text / f"{side}.subwords.model", text)
+    return sha256(path) if path.exists() else None

@@ -300,7 +300,7 @@ def test_traces_are_named_where_preparing_fails(tmp_path: Path, caplog: pytest.L
 
 
 def test_the_bundled_sample_has_no_trace(tmp_path: Path) -> None:
-    config = load_config("base")
+    config = load_config("base", ["data.src_language=en", "data.tgt_language=de"])
     lines = Path("data/sample/deu.txt").read_text("utf-8").split("\n")[:-1]
     path = tmp_path / "sample.tsv"
     path.write_text("\n".join(lines), encoding="utf-8")

@@ -146,6 +146,23 @@ def test_references_of_a_file_have_the_form_of_a_split(tmp_path: Path, cli: Cli)
     assert repaired.out.replace("|refs:repaired", "") == composed.out
 
 
+def test_files_of_other_languages_than_the_model_are_named(tmp_path: Path, cli: Cli) -> None:
+    model = make_model(tmp_path, lowercase=False)  # English to German
+    for name in ("x.de", "x.en", "x.eng", "x.txt"):
+        (tmp_path / name).write_text("the cat\n", encoding="utf-8")
+
+    def warnings(src: str, ref: str) -> list[str]:
+        given = ["--src", tmp_path / src, "--ref", tmp_path / ref, "--no-short-inputs"]
+        return [line for line in cli("evaluate", "--model", model, *given).err.splitlines() if "ends in" in line]
+
+    assert warnings("x.en", "x.de") == warnings("x.eng", "x.txt") == []
+    assert warnings("x.de", "x.en") == [
+        f"WARNING: {tmp_path}/x.{there}: the name ends in a code of another language than {code}, but the model "
+        f"translates en to de: give {side} in {name}"
+        for there, code, side, name in (("de", "en", "sources", "English"), ("en", "de", "references", "German"))
+    ]
+
+
 def evaluated(cli: Cli, *arguments: object) -> tuple[dict[str, Any], Outcome]:
     """Scores that the command writes, and what it says."""
     outcome = cli("evaluate", "--json", "scores.json", "--overwrite", *arguments)

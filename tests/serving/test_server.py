@@ -419,7 +419,9 @@ def test_models_of_one_direction_translate_together(cli: Cli, tmp_path: Path) ->
 
     def translate(*models: Path) -> str:
         named = [part for model in models for part in ("--model", model)]
-        outcome = cli("translate", *named, "--device", "cpu", "-i", tmp_path / "input", "-o", tmp_path / "output")
+        outcome = cli(
+            "translate", *named, "--device", "cpu", "-i", tmp_path / "input", "-o", tmp_path / "output", "--overwrite"
+        )
         assert outcome.code == 0, outcome.err
         return (tmp_path / "output").read_text(encoding="utf-8")
 

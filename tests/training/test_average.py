@@ -66,7 +66,7 @@ def test_models_that_began_with_other_weights_are_named(
         (path / "config.yaml").write_text(dump_config(config.model_copy(update=changed)), encoding="utf-8")
     found = cli("average", *models, "--output", "mean")
     assert found.code == 0
-    said = f"{strangers}: began with other weights than runs/reversal/best (another seed, no common parent): "
+    said = f"WARNING: {strangers}: began with other weights than runs/reversal/best (another seed, no common parent): "
     assert [line.startswith(said) for line in found.err.splitlines() if "began" in line] == [True] * bool(strangers)
 
 

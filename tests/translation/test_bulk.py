@@ -92,7 +92,7 @@ def test_an_interrupted_one_is_kept_where_it_is_to_be_resumed(
     assert "beam_size" not in refused.err
     begun = cli(*command)
     assert begun.code == 0
-    assert begun.err.startswith(f"{tmp_path / 'out.txt'}: ")
+    assert begun.err.startswith(f"WARNING: {tmp_path / 'out.txt'}: ")
     assert " unfinished lines are deleted" in begun.err
     assert (tmp_path / "out.txt").read_text(encoding="utf-8").count("\n") == NUMBER + 1
 

@@ -109,8 +109,8 @@ def test_a_long_line_has_one_translation(cli: Cli, tmp_path: Path) -> None:
     assert cli("translate", "--model", GOLDEN_MODEL, "-i", given, "--beam-size", 1).out == f"{first}\n{third}\n"
     assert end == ""
     assert found.err.splitlines() == [
-        "line 2: longer than 1 MB; the rest was ignored",
-        "line 2: longer than 1000 tokens; the rest was ignored",
+        "WARNING: line 2: longer than 1 MB; the rest was ignored",
+        "WARNING: line 2: longer than 1000 tokens; the rest was ignored",
     ]
 
 
