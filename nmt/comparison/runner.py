@@ -173,7 +173,8 @@ def _start(job: Job, jobs: int, launcher: str | None) -> None:
 def _end(jobs: Sequence[Job], stop: Sequence[int]) -> None:
     """Ask the processes that still run to stop, and wait for their checkpoints; a second signal ends them at once."""
     running = [job for job in jobs if job.process is not None and job.process.poll() is None]
-    at_work = [job.process for job in running if job.process is not None and not job.ended]
+    unfinished = [job for job in running if not job.ended]
+    at_work = [job.process for job in unfinished if job.process is not None]
     if at_work:
         log.info(f"waiting for {len(at_work)} {'cells' if len(at_work) > 1 else 'cell'} to write checkpoints")
     _signal(at_work, signal.SIGTERM)
@@ -181,6 +182,9 @@ def _end(jobs: Sequence[Job], stop: Sequence[int]) -> None:
     while any(job.process is not None and job.process.poll() is None for job in running):
         if len(stop) > signals:
             _signal(at_work, getattr(signal, "SIGKILL", signal.SIGTERM))
+        time.sleep(SECONDS / 10)
+    # The shell of a launcher can end before the trial that it has started.
+    while len(stop) == signals and any(is_locked(job.folder) for job in unfinished):
         time.sleep(SECONDS / 10)
 
 
