@@ -9,6 +9,33 @@ from nmt.corpus.lines import UNPACK
 from nmt.system.errors import DataError
 from nmt.text.languages import NAMES, base_language
 
+AMBIGUOUS = frozenset(
+    [
+        "am",
+        "an",
+        "as",
+        "be",
+        "he",
+        "id",
+        "in",
+        "is",
+        "it",
+        "lo",
+        "may",
+        "ms",
+        "my",
+        "no",
+        "or",
+        "sl",
+        "so",
+        "te",
+        "to",
+        "tr",
+    ]
+)
+"""Endings that also stand for something else, such as input, training or a number."""
+WITHDRAWN = ("in", "iw", "ji", "jw", "mo")
+"""Codes that languages had once."""
 _NORWEGIAN = ("nb", "nn", "no")
 """Codes of which each is written for the others."""
 
@@ -16,7 +43,8 @@ _NORWEGIAN = ("nb", "nn", "no")
 def check_endings(paths: Sequence[Path], data: DataSection) -> None:
     """Refuse parallel files whose names end in the code of another language than the config says.
 
-    Endings that are no codes of languages, such as .txt, say nothing.
+    Endings that are no codes of languages, such as .txt, say nothing, nor do those that also stand for something else,
+    such as .in, unless the other file ends in a code.
 
     Args:
         paths: Two, four or six files, source and target in turn.
@@ -28,7 +56,11 @@ def check_endings(paths: Sequence[Path], data: DataSection) -> None:
     wanted = [_merge_norwegian(base_language(code)) for code in data.file_languages]
     for first in range(0, len(paths), 2):
         pair = paths[first : first + 2]
-        found = [find_language(path, wanted) for path in pair]
+        codes = [find_language(path, wanted) for path in pair]
+        found = [
+            None if _ending(path) in AMBIGUOUS and None in codes else code
+            for path, code in zip(pair, codes, strict=True)
+        ]
         if found == wanted[::-1] and found != wanted:
             src, tgt = map(_ending, pair)
             setting = _setting(src_language=src, tgt_language=tgt)
@@ -55,6 +87,8 @@ def find_language(path: Path, known: Sequence[str] = ()) -> str | None:
     parts = re.split("[-_]", ending)
     if len(parts) > 1 and all(part == part.lower() and base_language(part) in NAMES for part in parts):
         return None  # a pair of languages, as in corpus.de-en, or hardly to be told from one
+    if ending in WITHDRAWN:
+        return None
     language = _merge_norwegian(base_language(ending))
     return language if language in NAMES or language in known else None
 
@@ -62,7 +96,7 @@ def find_language(path: Path, known: Sequence[str] = ()) -> str | None:
 def is_of_other_language(path: Path, code: str) -> bool:
     """True if the name of a file ends in the code of another language."""
     wanted = _merge_norwegian(base_language(code))
-    return find_language(path, [wanted]) not in (None, wanted)
+    return _ending(path) not in AMBIGUOUS and find_language(path, [wanted]) not in (None, wanted)
 
 
 def _ending(path: Path) -> str:

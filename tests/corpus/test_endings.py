@@ -55,6 +55,9 @@ def data(src: str, tgt: str, *, reverse: bool = False) -> DataSection:
         ("a.txt a.de", data("fr", "de")),
         ("a.src a.tgt b.src b.tgt", data("fr", "de")),
         ("a.haw a.en", data("fr", "en")),  # no code in the list
+        ("train.in train.out", data("en", "de")),  # input and output
+        ("a.tr a.txt", data("en", "de")),
+        ("a.in a.en", data("fr", "en")),  # a code that Indonesian had once
         ("a.en-US a.en-GB", data("en-US", "en-GB")),
     ],
 )
@@ -70,6 +73,12 @@ def test_endings_that_agree_or_say_nothing(files: str, section: DataSection) -> 
             data("fr", "de"),
             "a.de and a.fr: end in .de and .fr, but data.src_language is fr and data.tgt_language de: give the files "
             "in the other order, or set `overrides={'data.src_language': 'de', 'data.tgt_language': 'fr'}`",
+        ),
+        (
+            "a.tr a.en",
+            data("fr", "en"),
+            "a.tr: ends in .tr, but data.src_language is fr: give or rename the file of the source, or set "
+            "`overrides={'data.src_language': 'tr'}`",
         ),
         (
             "a.de a.txt",
