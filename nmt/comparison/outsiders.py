@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from nmt.comparison.results import Result
 from nmt.comparison.trial import CONFIG, FORMAT_VERSION, HYPOTHESES, REFERENCES, RESULT, TRAINING_KEYS, read_record
 from nmt.config import read_config
+from nmt.corpus.cleaning import make_text_normalizer
 from nmt.corpus.dataset import read_examples
 from nmt.corpus.splitting import Example
+from nmt.evaluation.diagnostics import read_system
 from nmt.evaluation.metrics import METRICS, RESAMPLES, ScoringRules, length_ratio, score_corpus
 from nmt.evaluation.model_evaluation import MAX_TESTED
 from nmt.system.errors import ConfigError, DataError
@@ -86,16 +88,23 @@ def make_outsider_results(
         if path.is_dir():
             results[path] = {**read_record(path / RESULT), "name": name}
             continue
-        hypotheses = [" ".join(line.split()) for line in read_text(path)]
-        fitting = (trial for trial, result in finished.items() if result["sentences"] == len(hypotheses))
+        lines = read_text(path)
+        fitting = (trial for trial, result in finished.items() if result["sentences"] == len(lines))
         if (trial := next(fitting, None)) is None:
             continue  # the trials with this test set have failed
+        config = read_config(trial / CONFIG)
+        # The signature of the trial tells whether its references were repaired.
+        repaired = ScoringRules.is_signed_as_repaired(finished[trial]["scores"]["bleu"]["signature"])
+        rules = ScoringRules.for_config(config, repaired=repaired)
+        examples = [Example("", tuple(line.split("\t"))) for line in read_text(trial / REFERENCES)]
+        normalizer = make_text_normalizer(config.data.cleaning)
+        hypotheses = [" ".join(line.split()) for line in read_system(path, lines, examples, normalizer, rules)]
         place = folder / trial.name / _folder_name(name, results)
         place.mkdir(parents=True, exist_ok=True)
         _write_lines(place / HYPOTHESES, hypotheses)
         for file in (REFERENCES, CONFIG):
             shutil.copyfile(trial / file, place / file)
-        results[place] = _score(name, hypotheses, trial, finished[trial])
+        results[place] = _score(name, hypotheses, examples, rules, finished[trial])
         write_json(place / RESULT, results[place])
     return results
 
@@ -110,11 +119,10 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
     write_text(path, "".join(f"{line}\n" for line in lines))
 
 
-def _score(name: str, hypotheses: Sequence[str], trial: Path, result: Result) -> dict[str, Any]:
+def _score(
+    name: str, hypotheses: Sequence[str], examples: Sequence[Example], rules: ScoringRules, result: Result
+) -> dict[str, Any]:
     """The result of translations on the test set of a trial, without all that only a training has."""
-    config = read_config(trial / CONFIG)
-    rules = ScoringRules.for_config(config)
-    examples = [Example("", tuple(line.split("\t"))) for line in read_text(trial / REFERENCES)]
     resamples = RESAMPLES if len(examples) <= MAX_TESTED else 1
     scores = score_corpus(examples, hypotheses, rules, list(METRICS), resamples)
     return {

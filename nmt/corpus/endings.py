@@ -9,29 +9,9 @@ from nmt.corpus.lines import UNPACK
 from nmt.system.errors import DataError
 from nmt.text.languages import NAMES, base_language
 
-AMBIGUOUS = frozenset(
-    [
-        "am",
-        "an",
-        "as",
-        "be",
-        "he",
-        "id",
-        "in",
-        "is",
-        "it",
-        "lo",
-        "may",
-        "ms",
-        "my",
-        "no",
-        "or",
-        "sl",
-        "so",
-        "te",
-        "to",
-        "tr",
-    ]
+AMBIGUOUS = (
+    *("am", "an", "as", "be", "he", "id", "in", "is", "it", "lo", "may"),
+    *("ms", "my", "no", "or", "sl", "so", "te", "to", "tr"),
 )
 """Endings that also stand for something else, such as input, training or a number."""
 WITHDRAWN = ("in", "iw", "ji", "jw", "mo")

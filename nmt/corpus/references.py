@@ -1,4 +1,4 @@
-"""References of ready-made splits and of files, treated as the text that a model learns from.
+"""References of ready-made splits and of files, and translations of other programs, treated as text to learn from.
 
 A model cannot write a text that the normalizer of its training text always changes: `&apos;` where training text has
 an apostrophe, or a zero-width space where it was removed. Such references make every score too low.
@@ -33,17 +33,26 @@ def read_references(examples: Sequence[Example], normalizer: Normalizer, *, repa
     Returns:
         The examples, with the same sources; each reference of a source once.
     """
-    change = normalizer if repair else normalizer.without_repairs
+    change = _choose(normalizer, repair)
     return [Example(src, tuple(dict.fromkeys(map(change, references)))) for src, references in examples]
+
+
+def read_hypotheses(lines: Sequence[str], normalizer: Normalizer, *, repair: bool = False) -> list[str]:
+    """Translations of a file in the form of the references that they are compared with; see `read_references`."""
+    return [*map(_choose(normalizer, repair), lines)]
+
+
+def _choose(normalizer: Normalizer, repair: bool) -> Normalizer:
+    return normalizer if repair else normalizer.without_repairs
 
 
 @dataclass(frozen=True)
 class Unwritable:
-    """References that a model cannot write, beyond their spaces.
+    """References that a model cannot write, beyond their spaces; or translations with such text.
 
     Attributes:
-        changed: References that the normalizer of the training text changes.
-        references: All references.
+        changed: Texts that the normalizer of the training text changes.
+        references: All of them.
         step: The step of the normalizer that changes most of them: a key of `data.cleaning`.
         before: One of them.
         after: The text that training text has in its place.
@@ -54,6 +63,14 @@ class Unwritable:
     step: str
     before: str
     after: str
+
+    @property
+    def of_translations(self) -> str:
+        """The same of translations: they differ from references that have the text of the training text."""
+        return (
+            f"{self.changed:,} of {self.references:,} translations have text that training text has in another form, "
+            f"such as {shorten(repr(self.before))} for {shorten(repr(self.after))}"
+        )
 
     def __str__(self) -> str:
         return (
@@ -69,11 +86,15 @@ class Unwritable:
 
 def find_unwritable(examples: Sequence[Example], normalizer: Normalizer) -> Unwritable | None:
     """The references that the normalizer of the training text would change beyond spaces; None without any."""
+    return find_unwritable_texts([text for example in examples for text in example.references], normalizer)
+
+
+def find_unwritable_texts(texts: Sequence[str], normalizer: Normalizer) -> Unwritable | None:
+    """The texts that the normalizer of the training text would change beyond spaces; None without any."""
     steps = Counter[str]()
     samples: dict[str, tuple[str, str]] = {}
-    references = [text for example in examples for text in example.references]
     changed = 0
-    for text in references:
+    for text in texts:
         repaired, applied = normalizer.explain(text)
         if "".join(repaired.split()) != "".join(text.split()):
             changed += 1
@@ -84,7 +105,7 @@ def find_unwritable(examples: Sequence[Example], normalizer: Normalizer) -> Unwr
     if not changed:
         return None
     step = steps.most_common(1)[0][0]
-    return Unwritable(changed, len(references), step, *samples[step])
+    return Unwritable(changed, len(texts), step, *samples[step])
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,22 @@
 """What is visibly wrong with translations, and with the test set they are scored on."""
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from nmt.corpus import Pair
+from nmt.corpus.references import find_unwritable_texts, read_hypotheses
 from nmt.corpus.splitting import Example
-from nmt.corpus.traces import MOST_RUNS, TraceReport, search_runs, take_runs
+from nmt.corpus.traces import MOST_RUNS, TraceReport, is_blank, search_runs, take_runs
 from nmt.evaluation.metrics import ScoringRules, length_ratio, words_of
 from nmt.system.errors import shorten
+from nmt.text.normalization import Normalizer
 from nmt.text.repeats import find_repeats
+
+log = logging.getLogger(__name__)
 
 LONGEST_REPEAT = 4
 """Words of the longest repeated sequence that is looked for."""
@@ -105,7 +111,7 @@ def find_faults(examples: Sequence[Example], hypotheses: Sequence[str], rules: S
         hypotheses: Their translations.
         rules: How text is scored.
     """
-    if empty := sum(not all(map(str.strip, example.references)) for example in examples):
+    if empty := sum(any(map(is_blank, example.references)) for example in examples):
         advice = "delete these lines from sources and references"
         yield f"{empty:,} of {len(examples):,} references are empty, and no translation is right there: {advice}"
     if len(hypotheses) < FEW:
@@ -140,6 +146,34 @@ def find_faults_of_references(examples: Sequence[Example], rules: ScoringRules) 
             f"BLEU's tokenizer 13a leaves {short:,} of {len(references):,} references as one or two words: if the "
             "target is written without spaces, set data.tgt_language to its code, such as zh, ja or th"
         )
+
+
+def read_system(
+    path: Path, lines: Sequence[str], examples: Sequence[Example], normalizer: Normalizer, rules: ScoringRules
+) -> list[str]:
+    """The translations of another program in the form of the references that they are compared with.
+
+    Text that training text has in another form and traces of other tools are logged.
+
+    Args:
+        path: The file.
+        lines: Its lines.
+        examples: Sources and references.
+        normalizer: Normalizer of the training text.
+        rules: How text is scored; references that were repaired need translations that are.
+    """
+    translations = read_hypotheses(lines, normalizer, repair=rules.repaired)
+    if found := find_unwritable_texts(translations, normalizer):
+        advice = "repair the file, or give --repair-references, which repairs both"
+        log.warning(f"{path}: {found.of_translations}: {advice}")
+    # Lengths of translations correlate with those of references, so that a shift by some lines shows, too.
+    pairs = [Pair(example.references[0], text) for example, text in zip(examples, lines, strict=True)]
+    for trace in search_runs(str(path), take_runs(pairs, most=MOST_RUNS), tokenized=rules.tokenize == "none"):
+        is_of_both = trace.tgt > 0 and 2 * trace.src > trace.tgt
+        is_of_references = trace.src > 0 and trace.tgt == 0
+        if not (is_of_both or is_of_references):
+            log.warning(str(replace(trace, src=0)))
+    return translations
 
 
 def _find_traces(examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> Iterator[TraceReport]:

@@ -75,8 +75,9 @@ def evaluate(
         NmtError: The model, the test set or the device cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
+    from nmt.evaluation.diagnostics import read_system
     from nmt.evaluation.input_text import InputText
-    from nmt.evaluation.metrics import PAIRED_TESTS
+    from nmt.evaluation.metrics import PAIRED_TESTS, ScoringRules
     from nmt.evaluation.model_evaluation import check_comparable, evaluate_model
     from nmt.models.run_records import find_run
     from nmt.system.outputs import check_files
@@ -98,11 +99,13 @@ def evaluate(
         if path.is_dir():
             systems[str(path)] = open_translator([path], device, search, allowed_classes, overrides=overrides)
             continue
-        systems[str(path)] = translations = read_text(path)
+        translations = read_text(path)
         if len(translations) != len(examples):
             raise DataError(
                 f"{path}: has {len(translations):,} lines, but the test set has {len(examples):,} sentences"
             )
+        rules = ScoringRules.for_config(models[0].config, repaired=repaired)
+        systems[str(path)] = read_system(path, translations, examples, translator.processor.normalizer, rules)
     return evaluate_model(
         models,
         translator,

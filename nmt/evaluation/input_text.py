@@ -201,5 +201,6 @@ class InputText:
         read = read_references(examples, normalizer, repair=self.is_repaired(models))
         if self.scored and (found := find_unwritable(read, normalizer)):
             repair = "give --repair-references to score repaired references, which signatures then name"
-            log.warning(f"{self.name}: {found}: {repair}, or train with {found.setting}")
+            name = ", ".join(map(str, self.files[1:])) or self.name
+            log.warning(f"{name}: {found}: {repair}, or train with {found.setting}")
         return read

@@ -14,6 +14,8 @@ from nmt.text.languages import CHINESE, base_language
 
 UNSPACED = dict.fromkeys(CHINESE, "zh") | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo", "dz"), "char")
 """sacreBLEU's tokenizer for languages that are written without spaces between words, by `base_language`."""
+REPAIRED = "|refs:repaired"
+"""What is added to the signature of scores with repaired references."""
 PairedTestName = Literal["bootstrap", "randomization"]
 PAIRED_TESTS: dict[PairedTestName, str] = {"bootstrap": "bs", "randomization": "ar"}
 RESAMPLES = 1000
@@ -55,7 +57,12 @@ class ScoringRules:
 
     def sign(self, signature: object) -> str:
         """sacreBLEU's signature, with what was done to the references before."""
-        return f"{signature}|refs:repaired" if self.repaired else str(signature)
+        return f"{signature}{REPAIRED}" if self.repaired else str(signature)
+
+    @staticmethod
+    def is_signed_as_repaired(signature: str) -> bool:
+        """True if a signature says that the references were repaired."""
+        return signature.endswith(REPAIRED)
 
 
 @dataclass(frozen=True)

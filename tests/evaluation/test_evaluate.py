@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +137,7 @@ def test_references_of_a_file_have_the_form_of_a_split(tmp_path: Path, cli: Cli)
     assert decomposed.out == composed.out
     assert "WARNING" not in composed.err + decomposed.err
     assert (
-        f"WARNING: {tmp_path / 'src'}: 3 of 3 references have text that training text has in another form, so that no "
+        f"WARNING: {tmp_path / 'ref'}: 3 of 3 references have text that training text has in another form, so that no "
         "model can write it, such as 'cat\\u200b' for 'cat': give --repair-references to score repaired references, "
         "which signatures then name, or train with data.cleaning.control_characters=false"
     ) in invisible.err.splitlines()
@@ -161,6 +163,49 @@ def test_files_of_other_languages_than_the_model_are_named(tmp_path: Path, cli: 
         f"translates en to de: give {side} in {name}"
         for there, code, side, name in (("de", "en", "sources", "English"), ("en", "de", "references", "German"))
     ]
+
+
+GIVEN = [f"schön ist {number} Haus und Straße {number * 7}" for number in range(60)]
+"""References, and translations of another program in several forms of the same text."""
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "bleu", "warning"),
+    [
+        (lambda text: unicodedata.normalize("NFD", text), [], 100, None),
+        (
+            lambda text: text.replace("ö", "&ouml;"),
+            [],
+            None,
+            "60 of 60 translations have text that training text has in an",
+        ),
+        (lambda text: text.replace("ö", "&ouml;"), ["--repair-references"], 100, None),
+        (lambda text: text.replace("Haus", "Ha\u200bus"), ["--repair-references"], 100, None),
+        (lambda text: text.replace("Haus", "Ha@@ us"), [], None, "60 of 60 target lines have the mark @@"),
+        (lambda text: text.replace("Haus", "<unk>"), [], None, "60 of 60 target lines have a mark of an unknown word"),
+    ],
+    ids=["nfd", "entities", "entities repaired", "zero-width repaired", "pieces", "unknown"],
+)
+def test_translations_of_a_file_are_treated_as_references(
+    tmp_path: Path,
+    cli: Cli,
+    change: Callable[[str], str],
+    options: list[str],
+    bleu: float | None,
+    warning: str | None,
+) -> None:
+    model = make_model(tmp_path / "made", lowercase=False)
+    files = {"src": ["the cat sat"] * len(GIVEN), "ref": GIVEN, "own": [*map(change, GIVEN)]}
+    for name, lines in files.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    given = ["--src", tmp_path / "src", "--ref", tmp_path / "ref", "--against", tmp_path / "own"]
+    found = cli("evaluate", "--model", model, *given, *options, "--no-short-inputs", "--json", tmp_path / "scores.json")
+    assert found.code == 0, found.err
+    own = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))["comparisons"]["bleu"][1]["score"]
+    assert own == pytest.approx(bleu) if bleu else own < 99
+    named = [line for line in found.err.splitlines() if line.startswith(f"WARNING: {tmp_path / 'own'}: ")]
+    assert len(named) == (warning is not None)
+    assert warning is None or named[0].startswith(f"WARNING: {tmp_path / 'own'}: {warning}")
 
 
 def evaluated(cli: Cli, *arguments: object) -> tuple[dict[str, Any], Outcome]:
