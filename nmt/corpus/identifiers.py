@@ -15,7 +15,10 @@ LONGEST = 60
 
 _ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://|www\.)\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _FILE = re.compile(
-    r"(?:[\w.~+%@()-]*[/\\])*[\w~+%@()-][\w.~+%@()-]*\.[A-Za-z][A-Za-z0-9]{1,4}|(?:[A-Za-z]:)?[/\\]\S{2,}"
+    r"(?:[\w.~+%@()-]*[/\\])*[\w~+%@()-][\w.~+%@()-]*\.[A-Za-z][A-Za-z0-9]{1,4}"
+    r"|(?:[A-Za-z]:)?[/\\]\S{2,}"
+    r"|.+\.(?:jpe?g|png|gif|svg|wav|mp[34]|ogg|flac|pdf|txt|html?|xml|docx?|json|[ct]sv)",
+    re.IGNORECASE,
 )
 _ID = re.compile(r"(?=[^\d]{0,40}\d)[\w.:;/#+-]+", re.ASCII)
 _CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?")

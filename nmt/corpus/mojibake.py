@@ -223,8 +223,8 @@ def _find_other_bytes(text: str) -> int | None:
             return run.start()
     if match := _WITHIN_WORD.search(text):
         return match.start() + 1
-    for letters, others in _OF_NO_LANGUAGE:
-        places = [text.find(letter) for letter in letters if letter in text]
-        if places and any(letter in text for letter in others):
+    for first, second in _OF_NO_LANGUAGE:
+        places = [text.find(letter) for letter in first if letter in text]
+        if places and any(letter in text for letter in second):
             return min(places)
     return None

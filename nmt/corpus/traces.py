@@ -145,6 +145,7 @@ class Trace:
         share: Minimum share of the lines of a side.
         many: Number of lines that is enough whatever their share is; None if none is.
         is_for_raw_text: True if text that is declared to be tokenised may have it.
+        instead_of: Name of a later trace that is not reported beside it; None if there is none.
         refused_from: Share from which lines are certainly no sentences; None if they may always be some.
     """
 
@@ -157,6 +158,7 @@ class Trace:
     share: float = 0.01
     many: int | None = None
     is_for_raw_text: bool = False
+    instead_of: str | None = None
     refused_from: float | None = None
 
     def locate(self, text: str) -> int | None:
@@ -222,7 +224,7 @@ _TAG = re.compile(
     r"|pre|q|blockquote|body|html|head|h[1-6]|label|input|option|select|button|section|article)(?:\s[^<>]*)?/?>",
     re.IGNORECASE,
 )
-_TAGS_AROUND = re.compile(r"\s*<([A-Za-z][\w:-]*)(?:\s[^<>]*)?>.*</\1\s*>\s*")
+_TAGS_AROUND = re.compile(r"\s*<(?!s>)([A-Za-z][\w:-]*)(?:\s[^<>]*)?>.*</\1\s*>\s*")
 _BOUNDARY = (
     r"^\s*(?:<(?:s|bos|sos)>|\[CLS\]|<\|startoftext\|>)|(?:</s>|<eos>|\[SEP\]|<\|endoftext\|>)\s*$|(?:<pad>|\[PAD\])"
 )
@@ -324,6 +326,7 @@ TRACES = (
         "are quoted as in CSV, nearly all of them",
         "name a table .csv, or write the files again without quoting",
         share=0.8,
+        instead_of="csv_quotes",
         marks=('"', "'"),
     ),
     Trace(
@@ -358,7 +361,6 @@ TRACES = (
         "are text of one encoding that was read in another, such as Windows-1251 or Shift-JIS as Latin-1",
         "convert the original file from its own encoding, such as iconv -f WINDOWS-1251 -t UTF-8 for Russian, "
         "WINDOWS-1250 for Czech, SHIFT_JIS or EUC-JP for Japanese",
-        share=0.02,
     ),
     Trace(
         "lost_characters",
@@ -397,9 +399,11 @@ def search_runs(split: str, runs: Sequence[Run], *, tokenized: bool) -> Iterator
                     examples.setdefault(trace.name, _excerpt(text, place))
                     if trace.name == "mojibake" and len(spoilt) < MOST_SPOILT:
                         spoilt.append(text)
+    covered: set[str | None] = set()
     for trace in wanted:
         found = [number if trace.is_found(number, len(pairs)) else 0 for number in counts[trace.name]]
-        if any(found):
+        if any(found) and trace.name not in covered:
+            covered.add(trace.instead_of)
             is_refused = trace.refused_from is not None and max(found) >= trace.refused_from * len(pairs)
             yield TraceReport(
                 split=split,
@@ -470,7 +474,7 @@ def _search_shift(split: str, runs: Sequence[Run]) -> Iterator[TraceReport]:
             "source and target lines do not look like translations of one another (their lengths correlate by "
             f"{unrelated:.2f})"
         )
-        advice = "check that both sides are of the same corpus in the same order, and data.columns"
+        advice = "align the sides again, or give the files or columns (data.columns) that belong together"
         yield TraceReport(split, "unrelated", 0, 0, pairs, sign, "", advice)
 
 

@@ -265,6 +265,7 @@ def test_quotation_marks_around_nearly_all_lines_are_found(side: int, mark: str)
         ("www.example.org/a?b={n}", "addresses"),
         ("name{n}@example.org", "addresses"),
         ("image_{n}.jpg", "names of files"),
+        ("A picture {n}.JPG", "names of files"),
         ("/data/audio/{n}", "names of files"),
         (r"C:\audio\{n}", "names of files"),
         ("sent-{n}", "ids"),
@@ -284,6 +285,13 @@ def test_a_side_that_is_no_text_is_named(line: str, kind: str, side: int) -> Non
     assert message.startswith(f"train: 180 of 200 {['source', 'target'][side]} lines are {kind}")
     assert lines[0] in message
     assert "data.columns" in message
+
+
+def test_what_is_quoted_throughout_is_reported_once() -> None:
+    quoted = [Pair(*(f'"Say ""{text}""."' for text in pair)) for pair in PAIRS]
+    assert [trace.name for trace in search(quoted)] == ["quoted"]
+    marked = [Pair(*(f"<s> {text} </s>" for text in pair)) for pair in PAIRS]
+    assert [trace.name for trace in search(marked)] == ["sentence_marks"]
 
 
 def test_words_and_repeated_pairs_are_text() -> None:
