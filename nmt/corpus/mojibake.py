@@ -174,7 +174,7 @@ def _breaks_word(text: str, match: re.Match[str]) -> bool:
     is_beside_letter = any(letter.isascii() and letter.isalpha() for letter in (before, after))
     if lead in _BEFORE_LETTERS or not is_beside_letter:
         return False
-    is_latin = lead.isalpha() and lead < "\u0250"
+    is_latin = lead.isalpha() and lead < "\u0250" and lead != "ƒ"
     return not is_latin or (lead.isupper() and before.isascii() and before.islower())
 
 
@@ -215,6 +215,7 @@ def find_wrong_encoding(text: str) -> int | None:
 
 
 def _find_other_bytes(text: str) -> int | None:
+    """Bytes of an encoding other than UTF-8, each of which was read as a character of another."""
     if run := _MANY_BYTES.search(text):
         signs = _BYTE.findall(text)
         letters = _BYTE.findall(_TYPOGRAPHIC.sub("", text))
