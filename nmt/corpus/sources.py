@@ -154,10 +154,11 @@ KINDS = {
     "not_a_number": "without a sentence number",
 }
 """Kinds of malformed lines, in words."""
+MORE_COLUMNS = "remove separators within sentences, or name every column in a first line, such as en, de, note"
 ADVICE = {
     "not_utf8": "convert it: iconv -f WINDOWS-1252 -t UTF-8",
     "too_long": "write one sentence per line",
-    "more_columns": "remove separators within sentences, or name every column in a first line, such as en, de, note",
+    "more_columns": MORE_COLUMNS,
 }
 """What to do about a kind of malformed lines."""
 
@@ -249,7 +250,10 @@ class TabSeparated(Source):
         if needed < width != usual and total >= MANY_ROWS:
             more = sum(number for columns, number in counts.items() if columns > usual)
             shares = f"{more:,} of the first {total:,} rows have more columns than the others ({usual})"
-            log.warning(f"{self.path}: {shares}: check that no sentence has a separator")
+            first_row = 2 if named else 1
+            row, line = next(row for row in enumerate(lines, first_row) if count_columns(row[1]) > usual)
+            example = f"such as line {row} ({shorten(' | '.join(_cells(line)))})"
+            log.warning(f"{self.path}: {shares}, {example}, whose further columns are not read: {MORE_COLUMNS}")
         return max(width, needed), usual
 
     def _check_columns(self, lines: Sequence[bytes]) -> None:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from nmt.config import Config
 from nmt.corpus import Pair
+from nmt.corpus.identifiers import find_identifiers
+from nmt.corpus.mojibake import find_mojibake, find_wrong_encoding, name_encoding
 from nmt.corpus.sources import Source, read_pairs
 from nmt.system.errors import DataError, printable
 from nmt.text.normalization import INVISIBLE
@@ -26,14 +28,22 @@ MOST_RUNS_OF_CHUNK, MOST_RUNS = 32, 80
 """Maximum number of runs of a chunk, and of a split."""
 LONGEST = 1000
 """Characters of a line that are searched."""
+MOST_SPOILT = 100
+"""Lines with mojibake by which its encoding is told."""
 EXCERPT = 50
 """Maximum number of characters to show of a line."""
-SHIFTS = (-3, -2, -1, 1, 2, 3)
-"""Lines by which one side may be shifted."""
+REACHES = (10, 3)
+"""Maximum numbers of lines by which one side may be shifted: the second in texts that are too short for the first."""
 MIN_PAIRS = 30
 """Minimum number of pairs to look for a shift."""
 MIN_CORRELATION = 0.3
 """Minimum correlation of the lengths of translations."""
+MIN_PAIRS_UNRELATED = 200
+"""Minimum number of pairs to tell that they are no translations."""
+MIN_VARIATION = 0.2
+"""Minimum standard deviation of the logarithms of lengths whose correlation tells something."""
+CONFIDENCE = 2.0
+"""Standard errors from a correlation to its upper confidence bound."""
 SURE = 5.0
 """Standard errors by which a correlation must exceed another: neither chance nor the order of lines gives so many."""
 
@@ -129,12 +139,13 @@ class Trace:
         name: Its name.
         find: Recognises it.
         sign: How it looks, after "3 of 10 lines".
-        advice: How to remove it.
+        advice: How to remove it; {encoding} is that of the lines that were found.
         marks: Texts of which a line with the trace has one at least; without any, every line is searched.
         count: Minimum number of lines of a side, in which chance does not write it.
         share: Minimum share of the lines of a side.
         many: Number of lines that is enough whatever their share is; None if none is.
         is_for_raw_text: True if text that is declared to be tokenised may have it.
+        instead_of: Name of a later trace that is not reported beside it; None if there is none.
         refused_from: Share from which lines are certainly no sentences; None if they may always be some.
     """
 
@@ -147,6 +158,7 @@ class Trace:
     share: float = 0.01
     many: int | None = None
     is_for_raw_text: bool = False
+    instead_of: str | None = None
     refused_from: float | None = None
 
     def locate(self, text: str) -> int | None:
@@ -186,11 +198,14 @@ def find_end_apart(text: str) -> int | None:
     return places[0] if len(places) > 2 and 3 * len(places) > len(text.split()) else None
 
 
-_JOINER = re.compile(r"[￭￨]|(?<!\S)##(?=\w)|(?<!\S)@[-/.,:]@(?!\S)|</w>(?!\S)|<0x[0-9A-F]{2}>")
+_JOINER = re.compile(r"[￭￨]|(?<=\S )##(?=\w)|(?<!\S)@[-/.,:]@(?!\S)|</w>(?!\S)|<0x[0-9A-F]{2}>")
 
 
 def find_joiner(text: str) -> int | None:
-    """A mark of OpenNMT, WordPiece, Moses or byte pairs, or that of GPT-2 before most words: Maltese has its letter."""
+    """A mark of OpenNMT, WordPiece, Moses or byte pairs, or that of GPT-2 before most words: Maltese has its letter.
+
+    WordPiece's `##` is within a line; at its start it is a heading of Markdown.
+    """
     if joiner := _JOINER.search(text):
         return joiner.start()
     words = text.split()
@@ -198,29 +213,25 @@ def find_joiner(text: str) -> int | None:
     return text.index("Ġ") if marked > 1 and 2 * marked >= len(words) else None
 
 
-_ABOVE_ASCII = "".join(chr(code) for code in range(0x80, 0xC0)) + bytes(
-    code for code in range(0x80, 0xC0) if code not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)
-).decode("cp1252")
-_NEXT = f"[{re.escape(_ABOVE_ASCII)}]"  # the second or a later byte of a character, as a character of its own
-_SURELY_SPOILT = re.compile(
-    rf"(?<![A-ZÀ-Þ])[ÂÃ]{_NEXT}|â[€\x80„\x84‚\x82]{_NEXT}|ð[Ÿ\x9f]{_NEXT}|(?:[à-ï]{_NEXT}{_NEXT}){{2}}"
+def find_html(text: str) -> int | None:
+    """A tag of HTML, or another pair of tags around the line."""
+    match = _TAG.search(text) or _TAGS_AROUND.fullmatch(text)
+    return match.start() if match else None
+
+
+_TAG = re.compile(
+    r"</?(?:p|div|span|br|hr|b|i|u|em|strong|small|big|sub|sup|font|a|img|ul|ol|li|td|tr|th|table|tbody|center|cite|code"
+    r"|pre|q|blockquote|body|html|head|h[1-6]|label|input|option|select|button|section|article)(?:\s[^<>]*)?/?>",
+    re.IGNORECASE,
 )
-_PERHAPS_SPOILT = re.compile(rf"(?<![A-ZÀ-Þ])[Ä-ÖØ-Þ]{_NEXT}")
-
-
-def find_mojibake(text: str) -> int | None:
-    """UTF-8 that was read as Latin-1 or Windows-1252: `ü` is `Ã¼`, and `п` is `Ð¿`.
-
-    Each byte of a character has become a character. Of those, `Ã` and `Â` before a sign are hardly ever written, except
-    in capitals (`IRMÃ”`); other letters may stand before a quotation mark or an ellipsis (`Ö…`), and must come twice.
-    """
-    if text.isascii():
-        return None
-    places = [match.start() for match in _PERHAPS_SPOILT.finditer(text)]
-    sure = _SURELY_SPOILT.search(text)
-    if sure:
-        return min([sure.start(), *places[:1]])
-    return places[0] if len(places) > 1 else None
+_TAGS_AROUND = re.compile(r"\s*<(?!s>)([A-Za-z][\w:-]*)(?:\s[^<>]*)?>.*</\1\s*>\s*")
+_BOUNDARY = (
+    r"^\s*(?:<(?:s|bos|sos)>|\[CLS\]|<\|startoftext\|>)|(?:</s>|<eos>|\[SEP\]|<\|endoftext\|>)\s*$|(?:<pad>|\[PAD\])"
+)
+_BACKSLASH = (
+    r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]+\}|U[0-9A-Fa-f]{8}|[0-3][0-7]{2}|[\"'])"
+    r"|(?<=[\w.!?,;:\"')])\\[nrt](?![a-z])|(?<=[.!?])\\[nrt]"  # \new may be part of a path, and \nu a letter of LaTeX
+)
 
 
 _DOCUMENT = (
@@ -288,6 +299,37 @@ TRACES = (
         is_for_raw_text=True,
     ),
     Trace(
+        "sentence_marks",
+        _matching(_BOUNDARY),
+        "have marks of the beginning, the end or padding of a sentence, such as <s> or </s>",
+        "delete the marks, as every model adds its own",
+        marks=("<", "["),
+    ),
+    Trace(
+        "html",
+        find_html,
+        "have tags of HTML or XML",
+        "extract the text between the tags, or delete the tags on both sides",
+        share=0.05,
+        marks=("<",),
+    ),
+    Trace(
+        "backslash_escapes",
+        _matching(_BACKSLASH),
+        r"have escapes of a programming language, such as \u00fc, \xfc or \n",
+        "decode them where the text was written, such as with Python's json.loads or ast.literal_eval",
+        marks=("\\",),
+    ),
+    Trace(
+        "quoted",
+        _matching(r"""^\s*(?:"(?:[^"]|"")*"|'[^']*(?:''[^']*)*')\s*$"""),
+        "are quoted as in CSV, nearly all of them",
+        "name a table .csv, or write the files again without quoting",
+        share=0.8,
+        instead_of="csv_quotes",
+        marks=('"', "'"),
+    ),
+    Trace(
         "csv_quotes",
         _matching(r'^"(?=[^"]*"")(?:[^"]|"")*"$'),
         "are quoted as in CSV, with doubled quotation marks",
@@ -308,10 +350,17 @@ TRACES = (
         "mojibake",
         find_mojibake,
         "are UTF-8 that was read in another encoding",
-        "reverse it (iconv -f UTF-8 -t WINDOWS-1252), or download the text again",
+        "reverse it (iconv -f UTF-8 -t {encoding}), or download the text again",
         count=2,
         share=0.001,
         many=100,
+    ),
+    Trace(
+        "wrong_encoding",
+        find_wrong_encoding,
+        "are text of one encoding that was read in another, such as Windows-1251 or Shift-JIS as Latin-1",
+        "convert the original file from its own encoding, such as iconv -f WINDOWS-1251 -t UTF-8 for Russian, "
+        "WINDOWS-1250 for Czech, SHIFT_JIS or EUC-JP for Japanese",
     ),
     Trace(
         "lost_characters",
@@ -338,18 +387,23 @@ def search_runs(split: str, runs: Sequence[Run], *, tokenized: bool) -> Iterator
     wanted = [trace for trace in TRACES if not (trace.is_for_raw_text and tokenized)]
     counts = {trace.name: [0, 0] for trace in wanted}
     examples: dict[str, str] = {}
+    spoilt: list[str] = []
     for pair in pairs:
         for side, text in enumerate(pair):
-            if _ORDINARY(text) and "UNK" not in text:  # most lines
+            if _ORDINARY(text) and "UNK" not in text and text[0] != "'":  # most lines
                 continue
             for trace in wanted:
                 place = trace.locate(text)
                 if place is not None:
                     counts[trace.name][side] += 1
                     examples.setdefault(trace.name, _excerpt(text, place))
+                    if trace.name == "mojibake" and len(spoilt) < MOST_SPOILT:
+                        spoilt.append(text)
+    covered: set[str | None] = set()
     for trace in wanted:
         found = [number if trace.is_found(number, len(pairs)) else 0 for number in counts[trace.name]]
-        if any(found):
+        if any(found) and trace.name not in covered:
+            covered.add(trace.instead_of)
             is_refused = trace.refused_from is not None and max(found) >= trace.refused_from * len(pairs)
             yield TraceReport(
                 split=split,
@@ -359,9 +413,10 @@ def search_runs(split: str, runs: Sequence[Run], *, tokenized: bool) -> Iterator
                 pairs=len(pairs),
                 sign=trace.sign,
                 example=examples[trace.name],
-                advice=trace.advice,
+                advice=trace.advice.format(encoding=name_encoding(spoilt)),
                 refused=is_refused,
             )
+    yield from _search_identifiers(split, pairs)
     yield from _search_shift(split, runs)
 
 
@@ -370,6 +425,18 @@ def _excerpt(text: str, place: int) -> str:
     start = max(0, place - EXCERPT // 2) if len(text) > EXCERPT else 0
     shown = text[start : start + EXCERPT]
     return f"{'...' if start else ''}{printable(shown)}{'...' if start + EXCERPT < len(text) else ''}"
+
+
+def _search_identifiers(split: str, pairs: Sequence[Pair]) -> Iterator[TraceReport]:
+    """Sides of URLs, ids and the like, as of a wrong column or file."""
+    sides = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+    for side, (lines, others) in enumerate((sides, sides[::-1])):
+        if found := find_identifiers(lines, others):
+            kind, number, example = found
+            src, tgt = (number, 0) if side == 0 else (0, number)
+            advice = "set data.columns to the columns of the sentences, or give the file of the sentences"
+            sign = f"are {kind}, not sentences"
+            yield TraceReport(split, "identifiers", src, tgt, len(pairs), sign, _excerpt(example, 0), advice)
 
 
 def _search_shift(split: str, runs: Sequence[Run]) -> Iterator[TraceReport]:
@@ -400,6 +467,35 @@ def _search_shift(split: str, runs: Sequence[Run]) -> Iterator[TraceReport]:
             f"places, first near line {line:,}"
         )
         yield TraceReport(split, "shifted", 0, 0, pairs, sign, "", advice)
+        return
+    unrelated = find_unrelated(lengths)
+    if unrelated is not None:
+        sign = (
+            "source and target lines do not look like translations of one another (their lengths correlate by "
+            f"{unrelated:.2f})"
+        )
+        advice = "align the sides again, or give the files or columns (data.columns) that belong together"
+        yield TraceReport(split, "unrelated", 0, 0, pairs, sign, "", advice)
+
+
+def find_unrelated(parts: Sequence[NDArray[np.float64]]) -> float | None:
+    """Find sides that have nothing to do with each other.
+
+    The upper bound of the correlation of lengths is then less than that of any translations. Lengths that hardly vary
+    tell nothing.
+
+    Args:
+        parts: Logarithms of the lengths of both sides of pairs, [pairs, 2] each.
+
+    Returns:
+        The correlation of their lengths; None if they may be translations.
+    """
+    lengths = np.concatenate([np.empty((0, 2)), *parts])
+    if len(lengths) < MIN_PAIRS_UNRELATED or lengths.std(axis=0).min() < MIN_VARIATION:
+        return None
+    correlation = float(np.corrcoef(lengths.T)[0, 1])
+    bound = np.tanh(np.arctanh(np.clip(correlation, -0.999, 0.999)) + CONFIDENCE / np.sqrt(len(lengths) - 3))
+    return correlation if bound < MIN_CORRELATION else None
 
 
 def _count_lines(lines: int) -> str:
@@ -416,11 +512,12 @@ def find_shift(parts: Sequence[NDArray[np.float64]]) -> tuple[int, float, float]
         The lines by which it is shifted down, the correlation of the lengths with such a shift, and without one; None
         if it is not shifted.
     """
-    reach = max(SHIFTS)
-    parts = [part for part in parts if len(part) > 2 * reach]
-    number = sum(len(part) - 2 * reach for part in parts)
-    if number < MIN_PAIRS:
+    numbers = {reach: sum(max(0, len(part) - 2 * reach) for part in parts) for reach in REACHES}
+    reach = next((reach for reach in REACHES if numbers[reach] >= MIN_PAIRS), None)
+    if reach is None:
         return None
+    number = numbers[reach]
+    parts = [part for part in parts if len(part) > 2 * reach]
     source = np.concatenate([part[reach : len(part) - reach, 0] for part in parts])
 
     def correlate(shift: int) -> float:
@@ -430,7 +527,7 @@ def find_shift(parts: Sequence[NDArray[np.float64]]) -> tuple[int, float, float]
         return float(np.corrcoef(source, target)[0, 1])
 
     unshifted = correlate(0)
-    best, shift = max((correlate(shift), shift) for shift in SHIFTS)
+    best, shift = max((correlate(shift), shift) for shift in range(-reach, reach + 1) if shift)
     z = np.arctanh(np.clip([best, max(unshifted, 0.0)], -0.999, 0.999))
     if best < MIN_CORRELATION or z[0] - z[1] < SURE * np.sqrt(2 / (number - 3)):
         return None

@@ -602,7 +602,16 @@ def test_columns_that_many_rows_have_and_many_lack_are_named(tmp_path: Path, cap
     path = written(tmp_path / "a.tsv", rows_of(60, *["Mine.\tMeins.\tnote"] * 40))
     assert len(read(path)) == 100
     [message] = caplog.messages
-    assert message.startswith(f"{path}: 40 of the first 100 rows have more columns than the others (2)")
+    start = f"{path}: 40 of the first 100 rows have more columns than the others (2), such as line 61"
+    assert message.startswith(f"{start} (Mine. | Meins. | note), whose further columns are not read: remove separators")
+
+
+def test_a_row_with_more_columns_is_numbered_below_a_header(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = written(tmp_path / "a.tsv", "en\tde\n" + rows_of(60, *["Mine,\t\x1b[2Jwell.\tMeins."] * 40))
+    read(path)
+    message = caplog.messages[-1]
+    assert "such as line 62 (Mine, | " in message
+    assert message.isprintable()
 
 
 @pytest.mark.parametrize(

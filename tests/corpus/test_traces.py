@@ -1,9 +1,13 @@
+import contextlib
+import importlib
 import json
 import logging
 from pathlib import Path
 
 import numpy as np
 import pytest
+import spacy.lang
+from numpy.typing import NDArray
 
 import nmt
 from nmt.config import load_config
@@ -18,6 +22,8 @@ from nmt.corpus.traces import (
     TraceReport,
     find_mojibake,
     find_shift,
+    find_unrelated,
+    find_wrong_encoding,
     search_runs,
     take_runs,
 )
@@ -70,6 +76,22 @@ def with_lines(*texts: str, times: int = 10) -> list[Pair]:
         ("iwslt", "<speaker>A. B.</speaker>"),
         ("iwslt", "<talkid>12</talkid>"),
         ("iwslt", '<reviewer href="x">A B</reviewer>'),
+        ("sentence_marks", "<s> Das ist es. </s>"),
+        ("sentence_marks", "Das ist es.</s>"),
+        ("sentence_marks", "[CLS] Das ist es. [SEP]"),
+        ("sentence_marks", "Das ist es. <|endoftext|>"),
+        ("sentence_marks", "Das ist es. <pad> <pad>"),
+        ("html", "<p>Das ist es.</p>"),
+        ("html", '<span class="a">Das</span> ist es.'),
+        ("html", "Das ist<br/>es."),
+        ("html", "<sentence>Das ist es.</sentence>"),
+        ("backslash_escapes", r"gl\u00fccklich"),
+        ("backslash_escapes", r"gl\xfccklich"),
+        ("backslash_escapes", r"gl\xc3\xbccklich"),
+        ("backslash_escapes", r"gl\303\274cklich"),
+        ("backslash_escapes", r"Das ist es.\n"),
+        ("backslash_escapes", r"Das ist es.\nUnd das."),
+        ("backslash_escapes", r"Er sagte \"nein\"."),
         ("csv_quotes", '"""Das"", sagte er."'),
         ("csv_quotes", '"Er sagte ""nein"""'),
         ("unknown_word", "Das ist <unk> Haus."),
@@ -123,6 +145,165 @@ def test_utf_8_read_in_another_encoding_is_found(text: str, encoding: str, times
     assert "mojibake" in {trace.name for trace in search(with_lines(spoilt))}
 
 
+UTF8_READ_IN = [
+    ("WINDOWS-1251", "cp1251"),
+    ("MACINTOSH", "mac_roman"),
+    ("CP437", "cp437"),
+    ("CP850", "cp850"),
+    ("CP866", "cp866"),
+    ("KOI8-R", "koi8_r"),
+    ("WINDOWS-1250", "cp1250"),
+    ("WINDOWS-1253", "cp1253"),
+    ("CP874", "cp874"),
+]
+
+
+@pytest.mark.parametrize(("name", "encoding"), UTF8_READ_IN)
+@pytest.mark.parametrize(
+    "text", ["Привет, как дела", "glücklich und groß", "żółta łódź", "mąż", "«Être là», dit-il à l’hôte."]
+)
+def test_utf_8_read_in_any_encoding_is_found_and_its_encoding_named(text: str, name: str, encoding: str) -> None:
+    # Bytes without a character stay, as control characters, or are lost.
+    spoilt = "".join(bytes([b]).decode(encoding, "ignore") or chr(b) for b in text.encode())
+    [trace] = [trace for trace in search(with_lines(spoilt)) if trace.name == "mojibake"]
+    assert trace.tgt == 10
+    assert str(trace).endswith(": reverse it (iconv -f UTF-8 -t " + trace.advice.split(" -t ")[1])
+    encoded_alike = text.encode().decode("cp437") == text.encode().decode("cp850")
+    if not encoded_alike:
+        assert f"iconv -f UTF-8 -t {name})" in trace.advice
+    assert find_mojibake(text.encode().decode(encoding, "ignore")) is not None
+
+
+@pytest.mark.parametrize(("name", "encoding"), [("GBK", "gbk"), ("CP932", "cp932"), ("BIG5", "big5")])
+def test_utf_8_read_in_an_encoding_of_several_bytes_is_found(name: str, encoding: str) -> None:
+    spoilt = "Привет, как дела".encode().decode(encoding, "replace")
+    [trace] = [trace for trace in search(with_lines(spoilt)) if trace.name == "mojibake"]
+    assert f"-t {name})" in trace.advice
+
+
+@pytest.mark.parametrize("read_in", ["latin-1", "cp1252"])
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Привет, как дела?", "cp1251"),
+        ("Привет, как дела?", "koi8_r"),
+        ("Καλημέρα σας", "cp1253"),
+        ("שלום לכולם", "cp1255"),
+        ("こんにちは、元気ですか。", "shift_jis"),
+        ("こんにちは、元気ですか。", "euc_jp"),
+        ("我爱你们大家", "gbk"),
+        ("안녕하세요 여러분", "euc_kr"),
+        ("było i może", "cp1250"),
+        ("Příliš mě to těší, řekl.", "cp1250"),
+        ("Příliš mě to těší, řekl.", "iso8859_2"),
+        ("değil, güneş", "cp1254"),
+        ("über Münzen", "cp850"),
+        ("über Münzen", "mac_roman"),
+    ],
+)
+def test_text_of_another_encoding_read_as_latin_1_is_found(text: str, encoding: str, read_in: str) -> None:
+    content = text.encode(encoding)
+    spoilt = "".join(bytes([b]).decode(read_in, "ignore") or chr(b) for b in content)
+    [trace] = search(with_lines(spoilt))
+    assert trace.name == "wrong_encoding"
+    assert "convert the original file from its own encoding" in str(trace)
+
+
+@pytest.mark.parametrize("read_in", ["cp1251", "cp1253", "koi8_r", "cp866", "cp437"])
+def test_latin_1_read_in_another_encoding_is_found(read_in: str) -> None:
+    [trace] = search(with_lines("Die Münze war schön.".encode("latin-1").decode(read_in)))
+    assert trace.name == "wrong_encoding"
+
+
+def languages_of_spacy() -> list[str]:
+    return sorted(path.parent.name for path in Path(spacy.lang.__file__).parent.glob("*/examples.py"))
+
+
+@pytest.mark.parametrize("language", languages_of_spacy())
+def test_sentences_and_words_of_no_language_look_spoilt(language: str) -> None:
+    texts = list(importlib.import_module(f"spacy.lang.{language}.examples").sentences)
+    with contextlib.suppress(ImportError):
+        texts += sorted(importlib.import_module(f"spacy.lang.{language}.stop_words").STOP_WORDS)
+    assert [text for text in texts if find_mojibake(text) is not None or find_wrong_encoding(text) is not None] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "—Él está, “Él”… —Él",
+        "¿Él? «É…»",
+        "amanhã» yaptı» irmã»",
+        "Ці люди",
+        "Ја сам",
+        "联通",
+        "2√π, x√2",
+        "H₂O, m³ 5°",
+    ],
+)
+def test_marks_beside_letters_are_not_spoilt(text: str) -> None:
+    assert find_mojibake(text) is None
+    assert find_wrong_encoding(text) is None
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("mark", ['"', "'"])
+def test_quotation_marks_around_nearly_all_lines_are_found(side: int, mark: str) -> None:
+    def quoted(pair: Pair) -> Pair:
+        sides = [f"{mark}{text}{mark}" if number == side else text for number, text in enumerate(pair)]
+        return Pair(*sides)
+
+    [trace] = search([*map(quoted, PAIRS[:190]), *PAIRS[190:]])
+    assert str(trace).startswith(f"train: 190 of 200 {['source', 'target'][side]} lines are quoted as in CSV")
+    assert "name a table .csv" in trace.advice
+    assert search([*map(quoted, PAIRS[:100]), *PAIRS[100:]]) == []  # direct speech
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("https://tatoeba.org/{n}", "addresses"),
+        ("www.example.org/a?b={n}", "addresses"),
+        ("name{n}@example.org", "addresses"),
+        ("image_{n}.jpg", "names of files"),
+        ("A picture {n}.JPG", "names of files"),
+        ("/data/audio/{n}", "names of files"),
+        (r"C:\audio\{n}", "names of files"),
+        ("sent-{n}", "ids"),
+        ("{n}", "ids"),
+        ("deu", "codes of languages"),
+        ("pt-BR", "codes of languages"),
+        ("CC BY 2.0 FR", "one and the same text"),
+        ("\\N", "one and the same text"),
+    ],
+)
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_side_that_is_no_text_is_named(line: str, kind: str, side: int) -> None:
+    lines = [line.format(n=1000 + n * n) for n in range(180)]
+    pairs = [Pair(*((text, tgt) if side == 0 else (src, text))) for text, (src, tgt) in zip(lines, PAIRS, strict=False)]
+    found = {trace.name: trace for trace in search([*pairs, *PAIRS[180:]])}
+    message = str(found["identifiers"])
+    assert message.startswith(f"train: 180 of 200 {['source', 'target'][side]} lines are {kind}")
+    assert lines[0] in message
+    assert "data.columns" in message
+
+
+def test_what_is_quoted_throughout_is_reported_once() -> None:
+    quoted = [Pair(*(f'"Say ""{text}""."' for text in pair)) for pair in PAIRS]
+    assert [trace.name for trace in search(quoted)] == ["quoted"]
+    marked = [Pair(*(f"<s> {text} </s>" for text in pair)) for pair in PAIRS]
+    assert [trace.name for trace in search(marked)] == ["sentence_marks"]
+
+
+def test_words_and_repeated_pairs_are_text() -> None:
+    words = [
+        Pair(f"{'abcdefghij'[n % 10]}at{'xyz'[n // 10]}", f"Ka{'tzpqrstuvw'[n % 10]}e{'xyz'[n // 10]}")
+        for n in range(30)
+    ]
+    assert search(words) == []
+    assert search([Pair("Yes.", "Ja.")] * 30) == []
+    assert [trace.name for trace in search([Pair(src, "Ja.") for src, _ in PAIRS[:9]])] == []  # too few to judge
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -151,6 +332,10 @@ def test_letters_before_marks_are_none(text: str) -> None:
         "यह घर है ।",
         "a@b.org, @@, #1 ##",
         "## Überschrift",
+        "##Überschrift",
+        "### Das ##",
+        r"C:\\new\\test und $\\nu \\neq \\rho$",
+        "Er sagte: „<3“ und <2de> Hallo.",
         "Ġorġ hu t-tifel ta' Ġwanni, u l-mara tiegħu.",
         'Er sagte "nein" und "ja".',
         "AT&amp;T, &amp;",
@@ -186,7 +371,7 @@ def test_an_example_is_short_and_printable() -> None:
     assert "\ufffd" in trace.example
 
 
-@pytest.mark.parametrize("lines", [-3, -1, 1, 2])
+@pytest.mark.parametrize("lines", [-10, -7, -4, -3, -1, 1, 2, 5, 10])
 def test_a_shifted_side_is_found(lines: int) -> None:
     begin = max(0, lines)
     targets = [*(["Nichts."] * begin), *TARGETS[max(0, -lines) :]]
@@ -196,6 +381,33 @@ def test_a_shifted_side_is_found(lines: int) -> None:
     where = f"{abs(lines)} line{plural} {'down' if lines > 0 else 'up'}"
     assert str(trace).startswith(f"train: the target looks shifted by {where} against the source (their lengths")
     assert search(PAIRS) == []
+
+
+def random_lengths(number: int, seed: int) -> NDArray[np.float64]:
+    return np.random.default_rng(seed).integers(2, 40, number).astype(float)
+
+
+@pytest.mark.parametrize("number", [200, 300, 5000])
+def test_sides_that_have_nothing_to_do_with_each_other_are_found(number: int) -> None:
+    lengths = random_lengths(number, 3).astype(int)
+    others = np.random.default_rng(4).permutation(lengths)
+    pairs = [Pair("ab " * src, "cde " * tgt) for src, tgt in zip(lengths, others, strict=True)]
+    [trace] = search(pairs)
+    assert trace.name == "unrelated"
+    start = "train: source and target lines do not look like translations of one another (their lengths correlate by "
+    assert str(trace).startswith(start)
+
+
+def test_a_low_correlation_is_not_enough_to_be_unrelated() -> None:
+    src, noise = random_lengths(4000, 5), random_lengths(4000, 6)
+    related = np.log1p(np.stack([src, 0.5 * src + noise], axis=1))
+    assert 0.3 < np.corrcoef(related.T)[0, 1] < 0.6
+    assert find_unrelated([related]) is None
+    unrelated = np.log1p(np.stack([src, noise], axis=1))
+    assert find_unrelated([unrelated]) == pytest.approx(np.corrcoef(unrelated.T)[0, 1])
+    assert find_unrelated([unrelated[:199]]) is None  # too few
+    assert find_unrelated([np.log1p(np.stack([20 + src / 20, noise], axis=1))]) is None  # hardly any variation
+    assert find_unrelated([]) is None
 
 
 def test_a_shift_from_some_line_on_is_located() -> None:
