@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -57,17 +58,20 @@ class CleaningReport:
         kept: Pairs after cleaning.
         changed: By name of the rule that changed text; a pair can count under several.
         dropped: By name of the first rule that a pair violated.
+        changed_targets: Pairs whose target a rule changed, by its name; not part of `report.json`.
     """
 
     read: int
     kept: int
     changed: dict[str, RuleCount] = field(default_factory=dict)
     dropped: dict[str, RuleCount] = field(default_factory=dict)
+    changed_targets: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: CleaningReport) -> None:
         """Add the report of a later part of the corpus."""
         self.read += other.read
         self.kept += other.kept
+        self.changed_targets += other.changed_targets
         for mine, others in ((self.changed, other.changed), (self.dropped, other.dropped)):
             for name, rule_count in others.items():
                 mine.setdefault(name, RuleCount()).add(rule_count.pairs, rule_count.samples)
@@ -119,6 +123,7 @@ class Cleaner:
             src, src_steps = self.normalizer.explain(raw.src)
             tgt, tgt_steps = self.normalizer.explain(raw.tgt)
             pair = Pair(src, tgt)
+            report.changed_targets.update(tgt_steps)
             for step in dict.fromkeys(src_steps + tgt_steps):
                 report.changed.setdefault(step, RuleCount()).add(1, [(raw, pair)])
             violated = next((name for name, violates in self.rules.items() if violates(pair)), None)

@@ -147,6 +147,7 @@ class DataReport(EncodingReport, SplitReport):
         content = {"given_splits": content.pop("ready_made_splits"), **content}
         if not self.lines.doubtful:
             del content["lines"]["doubtful"]
+        del content["cleaning"]["changed_targets"]
         return {name: value for name, value in content.items() if value is not None}
 
 

@@ -266,14 +266,19 @@ def check_parent_of_data(config: Config, directory: Path) -> None:
 def _find_unwritable(
     name: str, examples: Sequence[Example], normalizer: Normalizer, cleaned: CleaningReport
 ) -> Iterator[str]:
-    """A warning of references that no model of this data can write, with the two ways out."""
+    """A warning of references that no model of this data can write, with the ways out.
+
+    To keep such text in training text is a way only if the targets of training pairs have some.
+    """
     from nmt.corpus.references import REPAIR, find_unwritable
 
     if found := find_unwritable(examples, normalizer):
-        pairs = cleaned.changed[found.step].pairs if found.step in cleaned.changed else 0
+        pairs = cleaned.changed_targets[found.step]
         keep = f"set {found.setting} to keep it in training text, which has it in {pairs:,} of {cleaned.read:,} pairs"
         repair = f"set {REPAIR}=true to score repaired references, which signatures then name"
         ways = [keep, repair] if 2 * pairs > cleaned.read else [repair, keep]
+        if not pairs:
+            ways = [repair]
         yield f"{name}: {found}: {', or '.join(ways)}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,31 @@ MAX_TEXTS = 200
 """Texts of a unit; a memory of all official languages of the EU has 24."""
 MAX_NAMES = 10_000
 """Different names of elements and attributes, which the parser keeps."""
-WIDE = ("utf-8", "utf-16", "utf-16-le", "utf-16-be")
-"""Encodings of several bytes a character that the parser reads."""
+UTF8, UTF16 = ("utf-8", "utf-8-sig"), ("utf-16", "utf-16-le", "utf-16-be")
+"""Python's names of the encodings of several bytes a character that are read."""
+BEGINNINGS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    b"<\0\0\0": "utf-32",
+    b"\0\0\0<": "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+    b"<\0": "utf-16-le",
+    b"\0<": "utf-16-be",
+    "<?xm".encode("cp037"): "EBCDIC",
+    b"+ADw": "utf-7",
+}
+"""First bytes, of which the first that fit show the encoding, whatever the declaration says (XML 1.0, appendix F)."""
+DECLARATION = re.compile(rb"<\?xml\s[^>]*?\sencoding\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)')")
+TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
+ENTITY = re.compile(rb"&(?!#|(?:amp|lt|gt|quot|apos);)([^;&<>\s]+);")
+"""A reference to an entity that XML itself does not declare."""
+LANGUAGE = re.compile(rb"""lang\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+"""The end of an attribute that names a language, such as `xml:lang` and `srclang`, and its value."""
+
+ASCII = (*map(chr, range(128)), r"\u0041")
+"""Its characters, each by itself, and an escape, which stays as it is."""
 
 Unit = dict[str, list[str]]
 """The texts of a translation unit by language."""
@@ -45,9 +69,13 @@ class _Reader:
         self._texts, self._size, self._read = 0, 0, 0
         self._names: dict[str, str] = {}
         self._document_type: int | None = None
-        self._parser = expat.ParserCreate(intern=self._names)
+        self._encoding = ""
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._pending = b""  # the beginning of a tag that goes on in the next piece
+        self._has_entities = False
+        # The parser knows few encodings and few of their names: it receives UTF-8, whatever the file is in.
+        self._parser = expat.ParserCreate("utf-8", intern=self._names)
         self._parser.buffer_text = True
-        self._parser.XmlDeclHandler = self._check_encoding
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._add
@@ -62,13 +90,55 @@ class _Reader:
         Raises:
             DataError: It is not XML, or is refused.
         """
-        self._read += len(piece)
+        if self._decoder is None:
+            piece = self._find_encoding(piece)
+            self._decoder = codecs.getincrementaldecoder(self._encoding)()
         try:
-            self._parser.Parse(piece, not piece)
+            self._parse(self._decoder.decode(piece, not piece), is_last=not piece)
+        except UnicodeDecodeError as error:
+            # What comes before the fault moves the parser to its line.
+            self._parse(error.object[: error.start].decode(self._encoding), is_last=False)
+            advice = "convert it to UTF-8, and write that encoding in the first line"
+            raise self._fail(f"has bytes that are not in its encoding, {shorten(self._encoding)}; {advice}") from None
+
+    def _find_encoding(self, piece: bytes) -> bytes:
+        """Find the encoding of a file that begins with these bytes, and return them without a byte order mark.
+
+        Raises:
+            DataError: The encoding cannot be read, or the declaration contradicts the bytes.
+        """
+        shown = next((name for start, name in BEGINNINGS.items() if piece.startswith(start)), None)
+        if shown in ("utf-8", *UTF16):
+            self._encoding = shown
+            marks = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+            return next((piece.removeprefix(mark) for mark in marks if piece.startswith(mark)), piece)
+        advice = 'convert it to UTF-8, and write encoding="UTF-8" there'
+        readable = piece.decode("cp037").encode("utf-8") if shown == "EBCDIC" else piece
+        match = DECLARATION.match(readable)
+        declared = (match[1] or match[2] or b"").decode("utf-8", "replace") if match else None
+        if declared is not None and not _is_readable(declared):
+            raise self._fail(f"declares the encoding {shorten(declared)!r}, which cannot be read; {advice}")
+        if shown is not None:
+            raise self._fail(f"is in the encoding {shown}, which cannot be read; {advice}")
+        name = declared or "utf-8"
+        if codecs.lookup(name).name in UTF16:
+            raise self._fail(f"declares the encoding {shorten(name)!r}, but its bytes are not in it; {advice}")
+        self._encoding = name
+        return piece
+
+    def _parse(self, text: str, *, is_last: bool) -> None:
+        piece = text.encode()
+        self._read += len(piece)
+        self._pending += piece
+        self._has_entities = ENTITY.search(self._pending) is not None
+        try:
+            self._parser.Parse(piece, is_last)
         except expat.ExpatError as error:
             raise self._fail(f"not XML ({expat.ErrorString(error.code)}); export it as TMX again") from None
+        pending = self._read - self._parser.CurrentByteIndex
+        self._pending = self._pending[len(self._pending) - pending :]
         # The parser keeps a tag or a comment until it ends.
-        if self._read - self._parser.CurrentByteIndex > MAX_LINE:
+        if pending > MAX_LINE:
             raise self._fail("a tag or comment longer than a megabyte; export it as TMX again")
         if self._document_type is not None and self._read - self._document_type > MAX_LINE:
             raise self._fail("a DOCTYPE longer than a megabyte; delete it")
@@ -77,6 +147,8 @@ class _Reader:
 
     def _start(self, qualified: str, attributes: dict[str, str]) -> None:
         name = _local(qualified)
+        if self._has_entities:
+            self._check_languages()
         self._open.append(name)
         if len(self._open) > MAX_DEPTH:
             raise self._fail(f"more than {MAX_DEPTH} elements inside each other; export it as TMX again")
@@ -105,10 +177,13 @@ class _Reader:
             if self._size > MAX_LINE:
                 raise self._fail("a unit longer than a megabyte; write one sentence per unit")
 
-    def _check_encoding(self, version: str, encoding: str | None, standalone: int) -> None:
-        if encoding is not None and not _is_readable(encoding):
-            advice = 'convert it to UTF-8, and write encoding="UTF-8" there'
-            raise self._fail(f"declares the encoding {shorten(encoding)!r}, which cannot be read; {advice}")
+    def _check_languages(self) -> None:
+        """Refuse a tag that names a language by an entity, which the parser leaves out of an attribute."""
+        tag = TAG.match(self._parser.GetInputContext() or b"")
+        for match in LANGUAGE.finditer(tag[0] if tag else b""):
+            entity = ENTITY.search(match[1] or match[2] or b"")
+            if entity:
+                self._refuse_entity(entity[1].decode(), is_parameter=0)
 
     def _begin_document_type(self, *_: Any) -> None:
         self._document_type = self._parser.CurrentByteIndex
@@ -160,11 +235,11 @@ def _local(qualified: str) -> str:
 
 
 def _is_readable(encoding: str) -> bool:
-    """True if the parser reads an encoding: one of `WIDE`, or one with a byte a character that contains ASCII."""
+    """True if an encoding is UTF-8, UTF-16, or one with a byte a character that contains ASCII."""
     try:
-        if codecs.lookup(encoding).name in WIDE:
+        if codecs.lookup(encoding).name in (*UTF8, *UTF16):
             return True
         single = len(bytes(range(256)).decode(encoding, "replace")) == 256
-        return single and all(bytes([code]).decode(encoding) == chr(code) for code in range(128))
+        return single and all(text.encode().decode(encoding) == text for text in ASCII)
     except (LookupError, ValueError):
         return False

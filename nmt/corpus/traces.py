@@ -576,6 +576,13 @@ def search_splits(
         runs[name] = take_runs(pairs, most=MOST_RUNS)
         found += _count_empty(name, pairs)
     found += [trace for name, some in runs.items() for trace in search_runs(name, some, tokenized=tokenized)]
+    if _has_answered_escapes(config):
+        found = [trace for trace in found if trace.name != "moses_escapes"]
     if refused := next((trace for trace in found if trace.refused), None):
         raise DataError(str(refused))
     return found
+
+
+def _has_answered_escapes(config: Config) -> bool:
+    """True if the config decides about escapes: text keeps them everywhere, or they are undone everywhere."""
+    return not config.data.cleaning.html_entities or config.data.repair_references

@@ -103,20 +103,27 @@ def _is(text: str, other: str) -> bool:
     return text.casefold().split() == other.casefold().split()
 
 
-def find_faults(examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> Iterator[str]:
+def find_faults(
+    examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules, normalizer: Normalizer | None = None
+) -> Iterator[str]:
     """Describe what makes scores meaningless, one line each.
 
     Args:
         examples: Sources with references.
         hypotheses: Their translations.
         rules: How text is scored.
+        normalizer: Normalizer of the training text; None is one with the default settings.
     """
     if empty := sum(any(map(is_blank, example.references)) for example in examples):
         advice = "delete these lines from sources and references"
         yield f"{empty:,} of {len(examples):,} references are empty, and no translation is right there: {advice}"
     if len(hypotheses) < FEW:
         return
-    yield from map(str, _find_traces(examples, hypotheses, rules))
+    keeps_escapes = normalizer is not None and not normalizer.html_entities
+    for trace in _find_traces(examples, hypotheses, rules):
+        # Training text has escapes as the test set has them, or those of the test set are undone.
+        if trace.name != "moses_escapes" or not (keeps_escapes or rules.repaired):
+            yield str(trace)
     text, count = Counter(hypotheses).most_common(1)[0]
     sources = len({example.src for example in examples})
     if count > MOST * len(hypotheses) and sources > MOST * len(hypotheses):

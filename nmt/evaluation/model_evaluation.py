@@ -230,7 +230,7 @@ def evaluate_model(
             others_seen=others_seen,
             scores=score_corpus(examples, hypotheses, rules, list(METRICS), resamples),
             diagnosis=diagnose(examples, hypotheses, unknown_tokens, rules),
-            warnings=list(find_faults(examples, hypotheses, rules)),
+            warnings=list(find_faults(examples, hypotheses, rules, processor.normalizer)),
             teacher_forced=teacher_forced,
             free_running=free_running,
             comparisons=compare_systems(systems, examples, rules, metrics=list(METRICS), test=test) if against else {},

@@ -190,3 +190,44 @@ def test_a_validation_split_that_is_tested_with_is_named(corpus: list[str], cli:
         "targets": 5,
         "examples": 25,
     }
+
+
+REPAIRED = "set data.repair_references=true to score repaired references, which signatures then name"
+
+
+@pytest.mark.parametrize(
+    ("odd", "kept"),
+    [("&apos;", "html_entities=false"), ("\u200b'", "control_characters=false"), ("\ufb01", "unicode=none")],
+)
+@pytest.mark.parametrize("side", [None, "de", "en"])
+def test_a_way_out_is_named_only_where_it_helps(
+    corpus: list[str], cli: Cli, odd: str, kept: str, side: str | None
+) -> None:
+    """To keep text in training text helps only if the targets of training pairs have such text."""
+    write_corpus(Path(), odd)
+    for code in ("de", "en"):
+        path = Path(f"train.{code}")
+        plain = path.read_text(encoding="utf-8").replace(odd, "fi")
+        path.write_text(plain.replace(" ", f" {odd}", 2) if side == code else plain, encoding="utf-8")
+    settings = ["--set", "data.cleaning.unicode=nfkc"] if odd == "\ufb01" else []
+    found = cli("preprocess", "c.yaml", *corpus, "--output", "d", *settings)
+    lines = [line for line in found.err.splitlines() if "no model can write it" in line]
+    assert len(lines) == 2
+    keep = f", or set data.cleaning.{kept} to keep it in training text, which has it in 1 of 200 pairs"
+    for line in lines:
+        assert line.endswith(f": {REPAIRED}{keep}" if side == "en" else f": {REPAIRED}")
+
+
+ANSWERS = ["data.cleaning.html_entities=false", "data.repair_references=true"]
+
+
+@pytest.mark.parametrize("answer", [None, *ANSWERS])
+def test_moses_escapes_are_not_warned_of_once_the_config_answers(
+    corpus: list[str], cli: Cli, answer: str | None
+) -> None:
+    write_corpus(Path(), " &apos;")
+    settings = [] if answer is None else ["--set", answer]
+    found = cli("preprocess", "c.yaml", *corpus, "--output", "d", *settings)
+    assert found.code == 0
+    assert ("escapes of Moses' tokenizer" in found.err) == (answer is None)
+    assert ("no model can write it" in found.err) == (answer is None)

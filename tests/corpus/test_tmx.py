@@ -85,6 +85,110 @@ def test_an_encoding_that_is_declared_is_read(tmp_path: Path, encoding: str) -> 
     assert collect(open_tmx(path))[0] == [Pair("a caf\u00e9", "ein Caf\u00e9")]
 
 
+MEMORY = (
+    HEAD
+    + "<tu><tuv lang='en'><seg>a caf\u00e9</seg></tuv><tuv lang='de'><seg>ein Caf\u00e9</seg></tuv></tu></body></tmx>"
+)
+PAIRS = [Pair("a caf\u00e9", "ein Caf\u00e9")]
+
+
+@pytest.mark.parametrize("mark", ["'", '"'])
+@pytest.mark.parametrize(
+    ("declared", "used"),
+    [
+        ("utf16", "utf-16"),
+        ("UTF_16", "utf-16"),
+        ("u16", "utf-16"),
+        ("utf-16", "utf-16-le"),
+        ("Utf16", "utf-16-be"),
+        ("utf_16_le", "utf-16-le"),
+        ("UTF-16BE", "utf-16-be"),
+        ("UTF8", "utf-8"),
+        ("utf_8", "utf-8"),
+        ("U8", "utf-8"),
+        ("cp65001", "utf-8"),
+        ("utf_8_sig", "utf-8"),
+        ("utf_8_sig", "utf-8-sig"),
+        ("latin1", "latin-1"),
+        ("L1", "latin-1"),
+        ("cp1252", "cp1252"),
+        ("Windows_1252", "cp1252"),
+        ("iso8859_15", "iso8859-15"),
+        # A byte order mark, or the zeros of UTF-16, show more than the declaration says.
+        ("utf-16", "utf-8-sig"),
+        ("ISO-8859-1", "utf-8-sig"),
+        ("Shift_JIS", "utf-8-sig"),
+        ("utf-8", "utf-16"),
+        ("windows-1252", "utf-16"),
+        ("utf-8", "utf-16-le"),
+        ("utf-16-le", "utf-16-be"),
+        ("ISO-10646-UCS-2", "utf-16"),
+    ],
+)
+def test_an_encoding_is_read_however_its_name_is_spelt(tmp_path: Path, declared: str, used: str, mark: str) -> None:
+    """`utf16` was a traceback, `UTF8` was not XML, and ISO-8859-1 after a byte order mark of UTF-8 became mojibake."""
+    path = tmp_path / "m.tmx.gz"
+    path.write_bytes(
+        gzip.compress(MEMORY.format(declared).replace(f'"{declared}"', mark + declared + mark).encode(used))
+    )
+    assert collect(open_tmx(path))[0] == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("declared", "used", "message"),
+    [
+        ("cp037", "cp037", "1: declares the encoding 'cp037', which cannot be read"),
+        ("Shift_JIS", "utf-8", "1: declares the encoding 'Shift_JIS', which cannot be read"),
+        ("utf_32", "utf-32", "1: is in the encoding utf-32, which cannot be read"),
+        ("UTF-8", "utf-32-le", "1: is in the encoding utf-32, which cannot be read"),
+        ("utf-8", "cp037", "1: is in the encoding EBCDIC, which cannot be read"),
+        ("raw_unicode_escape", "latin-1", "1: declares the encoding 'raw_unicode_escape', which cannot be read"),
+        ("utf16", "utf-8", "1: declares the encoding 'utf16', but its bytes are not in it"),
+        ("UTF-16LE", "latin-1", "1: declares the encoding 'UTF-16LE', but its bytes are not in it"),
+        ("utf_8", "latin-1", "3: has bytes that are not in its encoding, utf_8"),
+        ("us-ascii", "latin-1", "3: has bytes that are not in its encoding, us-ascii"),
+    ],
+)
+def test_an_encoding_that_is_not_that_of_the_bytes_is_refused(
+    tmp_path: Path, declared: str, used: str, message: str
+) -> None:
+    path = tmp_path / "m.tmx"
+    path.write_bytes(MEMORY.format(declared).encode(used))
+    with pytest.raises(DataError) as refused:
+        collect(open_tmx(path))
+    assert str(refused.value).startswith(f"{path}:{message}; convert it to UTF-8, and write")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf16", "latin1"])
+def test_characters_across_the_pieces_of_a_file_are_read(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "m.tmx"
+    unit = "<tu><tuv lang='en'><seg>\u00e9{0}</seg></tuv><tuv lang='de'><seg>\u00e9\u00e9{0}</seg></tuv></tu>"
+    body = "".join(unit.format(number) for number in range(10_000))
+    path.write_bytes((HEAD.format(encoding) + body + "</body></tmx>").encode(encoding))
+    assert collect(open_tmx(path))[0] == [Pair(f"\u00e9{n}", f"\u00e9\u00e9{n}") for n in range(10_000)]
+
+
+@pytest.mark.parametrize(
+    "attribute", ['xml:lang="&de;"', "lang = 'd&e;'", 'x="&lt;>" xml:lang="&#100;&e;"', 'srclang="&x;"']
+)
+@pytest.mark.parametrize("before", [0, *range(65_300, 65_540, 7)])
+def test_an_undeclared_entity_in_the_name_of_a_language_is_refused(tmp_path: Path, attribute: str, before: int) -> None:
+    """It vanished, and with it the language. The reader takes 65,536 bytes at a time."""
+    path = tmp_path / "m.tmx"
+    path.write_text(
+        HEAD.format("utf-8") + f"\n<!--{'x' * before}--><tu><tuv {attribute}><seg>a</seg></tuv></tu></body></tmx>"
+    )
+    with pytest.raises(DataError, match=r"m.tmx:4: uses the entity '(de|e|x)', which the file does not declare; write"):
+        collect(open_tmx(path))
+
+
+def test_entities_where_nothing_reads_them_are_no_fault(tmp_path: Path) -> None:
+    unit = "<tu creationid='Andr&eacute; lang=x'><tuv xml:lang='&#101;n'><!-- &x; --><seg>a <![CDATA[&y;]]></seg></tuv>"
+    path = tmp_path / "m.tmx"
+    path.write_text(HEAD.format("utf-8") + unit + "<tuv xml:lang='de'><seg>b</seg></tuv></tu></body></tmx>")
+    assert collect(open_tmx(path))[0] == [Pair("a &y;", "b")]
+
+
 @pytest.mark.parametrize("text", ["caf&eacute; noir", "&nbsp;", "a <hi>&x;</hi>"])
 def test_an_entity_that_the_file_does_not_declare_is_refused(tmp_path: Path, text: str) -> None:
     """It vanished: `caf&eacute;` was read as `caf`."""

@@ -3,6 +3,7 @@ import pytest
 from nmt.corpus.splitting import Example
 from nmt.evaluation.diagnostics import diagnose, find_faults, find_faults_of_references, repeats
 from nmt.evaluation.metrics import ScoringRules
+from nmt.text.normalization import Normalizer
 
 RULES = ScoringRules()
 
@@ -113,3 +114,12 @@ def test_empty_references_are_counted(number: int) -> None:
     given = examples(*CASED[: number - 1], ("Where is it?", " "))
     [fault] = find_faults(given, [example.src for example in given], RULES)
     assert fault.startswith(f"1 of {number} references are empty, and no translation is right there: ")
+
+
+def test_escapes_that_training_text_keeps_are_no_fault() -> None:
+    given = [Example(f"s {number}", (f"It &apos;s number {number}.",)) for number in range(20)]
+    references = [example.references[0] for example in given]
+    [fault] = find_faults(given, references, RULES, Normalizer())
+    assert "20 of 20 target lines have escapes of Moses' tokenizer" in fault
+    assert list(find_faults(given, references, RULES, Normalizer(html_entities=False))) == []
+    assert list(find_faults(given, references, ScoringRules(repaired=True), Normalizer())) == []
