@@ -15,7 +15,7 @@ from nmt.corpus.dataset import has_repaired_references, open_data, read_examples
 from nmt.corpus.identity import identities
 from nmt.corpus.lines import read_file_lines
 from nmt.corpus.prepare import fit_to_data, write_data
-from nmt.corpus.sources import LineReport, read_sentences
+from nmt.corpus.sources import LineReport, find_files, read_sentences
 from nmt.corpus.splitting import Example
 from nmt.evaluation.breakdown import Breakdown, accuracy_by_frequency
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
@@ -125,8 +125,14 @@ class Steps:
 
     def inputs(self) -> list[Path]:
         """Files that the folder is made from; some may no longer be there, or be places on the web."""
+        data = self.config.data
+        named = [*data.source, *data.test]
+        for corpus in data.extra.values():
+            named += corpus.source
+        # A corpus may be named without the endings of its files.
+        corpora = [file for name in named for file in find_files(Path(name), data)]
         teachers = [find_model(Path(teacher)) / WEIGHTS for teacher in self.teacher]
-        return [*map(Path, self.text), *map(Path, self.config.data.source), *teachers]
+        return [*map(Path, self.text), *corpora, *teachers]
 
     def run(self, complete: Config) -> tuple[list[ReportSection], ModelEvaluation]:
         """Do what is left to do; a student of teachers has new weights, and what is `auto` as for the pairs alone.

@@ -251,16 +251,19 @@ def check_parent_of_data(config: Config, directory: Path) -> None:
     there, run = read_marker(directory).parent, config.parent.run
     if there is None:
         return
+    pieces = read_config(directory / CONFIG).parent.pieces
     if run is None:
         if "run" in config.parent.model_fields_set:
             return
-        pieces = read_config(directory / CONFIG).parent.pieces
         keys = {"parent.run": there.run} | ({"parent.pieces": pieces} if pieces != "same" else {})
         ways = f"add `overrides={keys}` to begin from its weights, or `overrides={{'parent': None}}` for new weights"
         raise ConfigError(f"{directory}: was prepared from {there.run}, but the config names no parent; {ways}")
+    if pieces == "own" and "pieces" not in config.parent.model_fields_set:
+        way = "add `overrides={'parent.pieces': 'own'}`, or preprocess again with the pieces of the parent"
+        raise ConfigError(f"{directory}: has pieces of its own, but the config says nothing of them; {way}")
     weights = find_weights(run)
     if Path(run) != Path(there.run) and weights is not None and sha256(weights) != there.weights:
-        log.warning(f"{directory}: was prepared from {there.run}, but this run begins from the weights of {run}")
+        log.warning(f"{directory}: was prepared from {there.run}, but the config names the parent {run}")
 
 
 def _find_unwritable(

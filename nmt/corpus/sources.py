@@ -514,7 +514,7 @@ def open_corpus(paths: Sequence[Path], data: DataSection = DataSection()) -> dic
         DataError: There is no format with so many files, one is missing, or its ending names another language.
     """
     swap = -1 if data.reverse else 1
-    paths = [file for path in paths for file in _files(path, data)]
+    paths = [file for path in paths for file in find_files(path, data)]
     if len(paths) not in (1, 2, 3, 4, 6):
         raise DataError(
             f"sources: {len(paths)} files given; give 1 (tab-separated text), 2 (source, target), 3 (Tatoeba's "
@@ -549,7 +549,7 @@ def _describe_folder(path: Path) -> str:
     return f"{path}: is a folder; give one of its files, or two, source and target: {list_names(files)}"
 
 
-def _files(path: Path, data: DataSection) -> list[Path]:
+def find_files(path: Path, data: DataSection) -> list[Path]:
     """The file itself; or, if only PATH.en and PATH.de exist, for its languages, plain or compressed, these two."""
     for suffix in ("", *UNPACK):
         sides = [Path(f"{path}.{language}{suffix}") for language in data.file_languages]

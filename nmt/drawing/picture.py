@@ -44,7 +44,8 @@ def save_figure(figure: Figure, path: Path) -> None:
     kind = check_picture(path)
     if missing := choose_fonts(figure):
         shown = list_names(sorted(missing))
-        advice = "install a font that has them, such as fonts-noto-cjk for Chinese, Japanese and Korean"
+        advice = "install a font that has them, such as fonts-noto-cjk for Chinese, Japanese and Korean, "
+        advice += "or fonts-noto-core for other scripts"
         log.warning(f"{path}: no installed font has {shown}, drawn as boxes; {advice}")
     picture = io.BytesIO()  # as formats go back in what they write, and a pipe cannot
     with warnings.catch_warnings():

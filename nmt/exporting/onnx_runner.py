@@ -1,6 +1,7 @@
 """Translates lines with an exported model: python translate.py < input.txt > output.txt."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -76,5 +77,9 @@ if __name__ == "__main__":
     # Only a line feed ends a line, and both sides are UTF-8, whatever the locale.
     with open(0, encoding="utf-8", errors="replace", newline="\n") as text:
         lines = [line.lstrip("\ufeff").removesuffix("\n").removesuffix("\r") for line in text]
-    with open(1, "w", encoding="utf-8", newline="\n") as output:
-        output.writelines(f"{line}\n" for line in Translator(Path(__file__).parent).translate(lines))
+    translations = Translator(Path(__file__).parent).translate(lines)
+    try:
+        with open(1, "w", encoding="utf-8", newline="\n") as output:
+            output.writelines(f"{line}\n" for line in translations)
+    except OSError as error:  # a full disk, or a reader that has ended
+        sys.exit(f"translate.py: the output cannot be written: {error.strerror}")

@@ -73,7 +73,8 @@ def explore(
         NmtError: A model, the text or the links cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
-    check_page(output, (src, ref, gold), overwrite=overwrite, otherwise="--picture draws the statistics")
+    drawn = "statistics" if sentence is None else "weights of the sentence"
+    check_page(output, (src, ref, gold), overwrite=overwrite, otherwise=f"--picture draws the {drawn}")
     from nmt.corpus.splitting import Example
     from nmt.evaluation.input_text import InputText
     from nmt.inspection.explorer_data import make_explorer_page

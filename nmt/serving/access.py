@@ -85,6 +85,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def is_host(header: str) -> bool:
+    """True if a `Host` header is well formed: a name or an address, with or without a port."""
+    return _HOST.fullmatch(header) is not None
+
+
 def _is_name(host: str) -> bool:
     """True if a text is the name or the address of a machine, without a port."""
     try:

@@ -23,7 +23,7 @@ from nmt.corpus.splitting import Example
 from nmt.inspection.explorer_page import System, make_live_page, page_data
 from nmt.inspection.html_page import Page
 from nmt.inspection.record import LONGEST, record
-from nmt.serving.access import Keys, Pages, Rate
+from nmt.serving.access import Keys, Pages, Rate, is_host
 from nmt.serving.batches import Batcher, QueueFull, ServerStopping
 from nmt.serving.body import read_address, read_body, read_key
 from nmt.serving.directions import Detection, Direction, Directions
@@ -456,8 +456,11 @@ class App:
     def _refuse(self, headers: Headers) -> Response | None:
         """The reply to a request that is not allowed, None for others."""
         host = headers.get("host", "")
+        if host and not is_host(host):
+            return _refusal(400, f"the header Host is not the name of a server: {shorten(host)}")
         if not self._pages.allows_host(host):
-            return _refusal(400, f"this server is not known as {shorten(host)}; start it with --allow-host")
+            name = shorten(host) or "a server without a name"
+            return _refusal(400, f"this server is not known as {name}; start it with --allow-host")
         if not self._pages.allows_origin(headers.get("origin"), host):
             return _refusal(403, "pages of other origins may not use this server; start it with --allow-origin")
         return None

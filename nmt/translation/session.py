@@ -9,6 +9,7 @@ from typing import TextIO
 from nmt.config import Config, with_search_options
 from nmt.drawing.heatmap import draw_shades
 from nmt.system.errors import ConfigError, NmtError, printable
+from nmt.system.limits import MAX_BEAM_SIZE
 from nmt.translation.input import decode_line
 from nmt.translation.stream import within_memory
 from nmt.translation.translation import Translation
@@ -102,6 +103,8 @@ class Session:
     def _execute(self, words: list[str]) -> bool:
         match words:
             case ["beam", number] if number.isdecimal():
+                if not 1 <= int(number[:9]) <= MAX_BEAM_SIZE:
+                    raise ConfigError(f":beam {number}: takes 1 to {MAX_BEAM_SIZE:,}")
                 options = {"beam_size": int(number[:9])}
                 settings = with_search_options(Config(decode=self.translator.options), options)
                 self.translator = self.translator.with_options(settings)

@@ -454,6 +454,10 @@ def _as_list(texts: str | Iterable[str], name: str) -> list[str]:
     Raises:
         TypeError: One of them is no string.
     """
+    # The elements of bytes are numbers, and those of a path do not exist.
+    if isinstance(texts, bytes) or not isinstance(texts, Iterable):
+        kind = type(texts).__name__
+        raise TypeError(f"{name}: is of type {kind}, not str or several str; decode bytes, and open a file")
     listed = [texts] if isinstance(texts, str) else list(texts)
     for number, text in enumerate(listed):
         if not isinstance(text, str):

@@ -229,6 +229,32 @@ def test_a_changed_file_of_the_same_name_is_noticed(
     assert message == f"{path}: has changed since {output} was made from it; choose another --output"
 
 
+def test_a_changed_file_that_the_config_names_otherwise_is_noticed(
+    random_project: Project, text: Path, tmp_path: Path, refusal: Refusal
+) -> None:
+    """Files of `data.extra` and `data.test`, and a corpus without the endings of its two files."""
+    given = {name: tmp_path / f"{name}.tsv" for name in ("more", "test")}
+    for path in given.values():
+        path.write_text("A B\tA B\n", encoding="utf-8")
+    sides = [tmp_path / "pairs.xx", tmp_path / "pairs.yy"]
+    for path in sides:
+        path.write_text("A B\n", encoding="utf-8")
+    config = tmp_path / "synthesis.yaml"
+    config.write_text(
+        f"extends: {random_project.config}\ndata:\n  src_language: xx\n  tgt_language: yy\n"
+        f"  source: {tmp_path / 'pairs'}\n  test: {given['test']}\n  extra: {{more: {{source: {given['more']}}}}}\n",
+        encoding="utf-8",
+    )
+    whole = ["backtranslate", config, "--output", tmp_path / "out", "--text", text, "--set", "train.max_updates=1"]
+    with start(*map(str, whole), stdout=PIPE, stderr=PIPE, prepare=partial(kill_at, "os.replace", 4)) as process:
+        process.communicate(timeout=120)
+    for path in (*sides, *given.values()):
+        before = path.read_bytes()
+        path.write_bytes(before.replace(b"A B", b"A C"))
+        assert refusal(*whole).startswith(f"{path}: has changed since {tmp_path / 'out'} was made from it")
+        path.write_bytes(before)
+
+
 def test_a_folder_of_an_earlier_version_has_no_checksums_and_goes_on(
     finished: Path, random_project: Project, text: Path, tmp_path: Path, cli: Cli
 ) -> None:

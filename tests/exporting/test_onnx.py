@@ -174,6 +174,12 @@ def test_the_program_translates_as_nmt_does(project: Project, cli: Cli, tmp_path
     )
     assert found.stdout.splitlines() == own
     assert len(set(own)) > 5  # the sources matter
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        refused = subprocess.run(
+            program, cwd=tmp_path / "out", input="a\n", stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert refused.returncode == 1
+    assert refused.stderr == "translate.py: the output cannot be written: No space left on device\n"
 
 
 def test_a_folder_has_pieces_limits_and_names(tmp_path: Path) -> None:

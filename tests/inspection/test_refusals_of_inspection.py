@@ -33,7 +33,7 @@ PAGE = ["attention", "--output", "p.html"]
         ([*PAGE, "a b", "--json", "x.json"], "--json does not go with --output"),
         ([*PAGE, "a b", "--target", "A"], "--target does not go with --output"),
         (["attention", "a b", "--output", "p.pdf"], "--output p.pdf: a page is HTML; give a name that ends in .html"),
-        (["attention", "a b", "--output", "heat.png"], "ends in .html; --picture draws the statistics"),
+        (["attention", "a b", "--output", "heat.png"], "ends in .html; --picture draws the weights of the sentence"),
         ([*PAGE, ""], "sentence 1: has 0 tokens; give one of 1 to 200"),
         ([*PAGE, "a " * 300], "sentence 1: has 300 tokens"),
         (["attention", "a b", "--output", "runs/reversal/best/p.html"], "is inside the model directory"),

@@ -176,7 +176,7 @@ def test_another_parent_than_that_of_the_data_is_named(
     assert "was prepared from" not in train(child, run, *settings)  # the same weights
     other = load_file(copied / "model.safetensors")
     save_file({name: part + 0.01 for name, part in other.items()}, copied / "model.safetensors")
-    line = f"{child.data}: was prepared from {random_project.run}, but this run begins from the weights of {copied}"
+    line = f"{child.data}: was prepared from {random_project.run}, but the config names the parent {copied}"
     assert line in train(child, run, "--overwrite", *settings)
 
 
