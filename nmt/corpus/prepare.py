@@ -162,7 +162,8 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
     """
     import numpy as np
 
-    from nmt.config import choose_split, dump_config, resolve_auto
+    from nmt.config import automatic_keys, choose_split, dump_config, resolve_auto
+    from nmt.config.amount_of_text import PIECES
     from nmt.corpus import augmentation, cleaning, data_report, dataset, extra, splitting, token_ids, traces
     from nmt.corpus.data_schema import DataReport, Marker
     from nmt.corpus.store import PairStore
@@ -196,8 +197,9 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
         found += traces.search_splits(config, {f"data.extra.{name}": samples[name] for name in samples}, {})
         copies = np.concatenate([copies, repetitions])
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
+        is_auto = PIECES in automatic_keys(config)
         config = _fit(config, len(splits.train), token_ids.choose_sizes(config, store, splits.train, copies))
-        encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory)
+        encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory, fewer=is_auto)
         for name, examples in splits.evaluation.items():
             if examples:
                 dataset.write_examples(directory / f"{name}.jsonl", examples)

@@ -52,7 +52,14 @@ COVERAGE = (100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 
 
 def encode_splits(
-    config: Config, store: PairStore, splits: Splits, copies: Rows, reused: TextProcessor | None, output: Path
+    config: Config,
+    store: PairStore,
+    splits: Splits,
+    copies: Rows,
+    reused: TextProcessor | None,
+    output: Path,
+    *,
+    fewer: bool = False,
 ) -> EncodingReport:
     """Learn tokenizers and vocabularies from the training pairs and copies of them, then encode every split.
 
@@ -63,6 +70,7 @@ def encode_splits(
         copies: Rows of copies of training pairs, which come after them.
         reused: Tokenizers and vocabularies to use instead of learning them.
         output: The data directory.
+        fewer: True if text that has fewer pieces than the config asks for gets as many as it has.
 
     Raises:
         DataError: All training pairs are too long, or one side of them has no known token.
@@ -70,7 +78,7 @@ def encode_splits(
     text = output / TEXT
     text.mkdir()
     rows = np.concatenate([splits.train, copies])
-    tokenizers = reused.tokenizers if reused else _learn_tokenizers(config, store, rows)
+    tokenizers = reused.tokenizers if reused else _learn_tokenizers(config, store, rows, fewer=fewer)
     # Text -> numbers of tokens, on disk: there is no vocabulary before all training text is tokenised.
     sides = []
     for name, tokenizer in zip(SIDES, tokenizers, strict=True):
@@ -177,7 +185,7 @@ def _sample(lines: Lines, rows: Rows, size: int) -> Iterator[str]:
         yield from lines.texts(piece)
 
 
-def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tokenizer, Tokenizer]:
+def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bool) -> tuple[Tokenizer, Tokenizer]:
     text = config.text
     tags = _tags(config)
     casings = [casing_of(language) for language in config.data.languages]
@@ -194,7 +202,7 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows) -> tuple[Tok
             word_tokenizer.learn_spacing(_sample(store.lines(side), rows, SPACING_SAMPLE))
         return words[0], words[1]
 
-    def learn(*sides: str, fewer: bool = False) -> SubwordTokenizer:
+    def learn(*sides: str, fewer: bool = fewer) -> SubwordTokenizer:
         """Learn pieces of one side or both; tags are pieces of the source."""
         return SubwordTokenizer.learn(
             (line for side in sides for line in _read_folded(config, store, side, rows)),

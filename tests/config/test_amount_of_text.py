@@ -4,10 +4,12 @@ import itertools
 from pathlib import Path
 
 import pytest
+from conftest import Cli
 
 from nmt.config import automatic_keys, choose_by_amount, choose_split, load_config, parse_config, resolve_auto, value_at
 from nmt.config.reading import dump_config
 from nmt.system.errors import ConfigError
+from nmt.system.files import shipped
 
 PIECES, DROPOUT, NORM, BATCH, EPOCHS = choose_by_amount(1)
 
@@ -102,3 +104,19 @@ def test_auto_survives_a_file_and_is_shown(tmp_path: Path) -> None:
     config = load_config(tmp_path / "mine.yaml")
     assert automatic_keys(config) == ["data.split.valid_size", "data.split.test_size", PIECES, NORM, BATCH, EPOCHS]
     assert load_config(config) == config
+
+
+def test_text_with_fewer_pieces_than_auto_asks_for_is_prepared(tmp_path: Path, cli: Cli) -> None:
+    """24 pairs have 386 pieces at most, and 500 were an error."""
+    pairs = shipped("data/sample/deu.txt").read_text(encoding="utf-8").splitlines()[:30]
+    source = tmp_path / "small.tsv"
+    source.write_text("".join(f"{pair}\n" for pair in pairs), encoding="utf-8")
+    settings = ["data.src_language=en", "data.tgt_language=de", "data.split.valid_size=3", "data.split.test_size=3"]
+    settings += ["text.tokenizer=subword", f"{PIECES}=auto"]
+    options = [word for setting in settings for word in ("--set", setting)]
+    found = cli("preprocess", "base", "--source", source, "--output", tmp_path / "data", *options)
+    assert found.code == 0, found.err
+    assert "with 24 pairs text.subword.vocabulary_size 500" in found.err
+    options[-1] = f"{PIECES}=500"
+    refused = cli("preprocess", "base", "--source", source, "--output", tmp_path / "more", *options)
+    assert "cannot learn 500 bpe pieces: the training text has at most 386" in refused.err
