@@ -13,12 +13,10 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 
-from nmt.text.normalization import decode_windows_1252
+from nmt.text.normalization import WINDOWS_1252, decode_windows_1252
 
-_UNDEFINED = (0x81, 0x8D, 0x8F, 0x90, 0x9D)  # in Windows-1252
-_CONTINUATIONS = "".join(chr(code) for code in range(0x80, 0xC0)) + bytes(
-    code for code in range(0x80, 0xC0) if code not in _UNDEFINED
-).decode("cp1252")
+_SIGNS = "".join(WINDOWS_1252.values())
+_CONTINUATIONS = "".join(map(chr, range(0x80, 0xC0))) + _SIGNS
 _NEXT = f"[{re.escape(_CONTINUATIONS)}]"  # the second or a later byte of a character, as a character of its own
 _SURELY_SPOILT = re.compile(
     rf"(?<![A-ZÀ-Þ])[ÂÃ]{_NEXT}|â[€\x80„\x84‚\x82]{_NEXT}|ð[Ÿ\x9f]{_NEXT}|(?:[à-ï]{_NEXT}{_NEXT}){{2}}"
@@ -186,7 +184,7 @@ def _count_wide(text: str, encoding: str) -> int:
     return good if good >= _FEWEST_WIDE and lost <= _MOST_OTHERS * good else 0
 
 
-_BYTES = "\x80-\xff" + bytes(code for code in range(0x80, 0xA0) if code not in _UNDEFINED).decode("cp1252")
+_BYTES = "\x80-\xff" + _SIGNS
 _MANY_BYTES = re.compile(f"[{_BYTES}]{{3}}")
 _BYTE = re.compile(f"[{_BYTES}]")
 _TYPOGRAPHIC = re.compile("[«»‹›„“”‚‘’–—…¡¿°·•\u00a0]")

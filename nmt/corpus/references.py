@@ -23,7 +23,7 @@ REPAIR = "data.repair_references"
 
 
 def read_references(examples: Sequence[Example], normalizer: Normalizer, *, repair: bool = False) -> list[Example]:
-    """References in the Unicode form of training text, with single spaces; or wholly repaired as training text is.
+    """References in NFC, unless text keeps its own form, with single spaces; or wholly repaired as training text is.
 
     Args:
         examples: Raw sources and references.

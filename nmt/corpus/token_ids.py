@@ -59,7 +59,7 @@ def encode_splits(
     reused: TextProcessor | None,
     output: Path,
     *,
-    fewer: bool = False,
+    fewer: bool,
 ) -> EncodingReport:
     """Learn tokenizers and vocabularies from the training pairs and copies of them, then encode every split.
 

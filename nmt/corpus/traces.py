@@ -7,7 +7,7 @@ every trace of a table, and each that is found is a warning, or a refusal if lin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -375,16 +375,30 @@ TRACES = (
 _ORDINARY = re.compile(r"[A-Za-z0-9,;:'()?!]+(?: [A-Za-z0-9,;:'()?!]+)*\.?").fullmatch
 
 
-def search_runs(split: str, runs: Sequence[Run], *, tokenized: bool) -> Iterator[TraceReport]:
+def settled_traces(*, html_entities: bool, repaired: bool) -> tuple[str, ...]:
+    """Names of the traces about which a user has decided, and which are not to be reported.
+
+    Args:
+        html_entities: True if training text has no escapes, as its normalizer replaces them.
+        repaired: True if references are repaired as training text is.
+    """
+    is_settled = repaired or not html_entities
+    return ("moses_escapes",) if is_settled else ()
+
+
+def search_runs(
+    split: str, runs: Sequence[Run], *, tokenized: bool, settled: Collection[str] = ()
+) -> Iterator[TraceReport]:
     """Find traces in a split.
 
     Args:
         split: Its name.
         runs: Raw pairs of it.
         tokenized: True if the config declares the text to be tokenised.
+        settled: Names of traces that are not looked for.
     """
     pairs = [pair for run in runs for pair in run.pairs]
-    wanted = [trace for trace in TRACES if not (trace.is_for_raw_text and tokenized)]
+    wanted = [trace for trace in TRACES if trace.name not in settled and not (trace.is_for_raw_text and tokenized)]
     counts = {trace.name: [0, 0] for trace in wanted}
     examples: dict[str, str] = {}
     spoilt: list[str] = []
@@ -399,6 +413,7 @@ def search_runs(split: str, runs: Sequence[Run], *, tokenized: bool) -> Iterator
                     examples.setdefault(trace.name, _excerpt(text, place))
                     if trace.name == "mojibake" and len(spoilt) < MOST_SPOILT:
                         spoilt.append(text)
+    encoding = name_encoding(spoilt)
     covered: set[str | None] = set()
     for trace in wanted:
         found = [number if trace.is_found(number, len(pairs)) else 0 for number in counts[trace.name]]
@@ -413,7 +428,7 @@ def search_runs(split: str, runs: Sequence[Run], *, tokenized: bool) -> Iterator
                 pairs=len(pairs),
                 sign=trace.sign,
                 example=examples[trace.name],
-                advice=trace.advice.format(encoding=name_encoding(spoilt)),
+                advice=trace.advice.format(encoding=encoding),
                 refused=is_refused,
             )
     yield from _search_identifiers(split, pairs)
@@ -575,14 +590,9 @@ def search_splits(
             continue
         runs[name] = take_runs(pairs, most=MOST_RUNS)
         found += _count_empty(name, pairs)
-    found += [trace for name, some in runs.items() for trace in search_runs(name, some, tokenized=tokenized)]
-    if _has_answered_escapes(config):
-        found = [trace for trace in found if trace.name != "moses_escapes"]
+    settled = settled_traces(html_entities=config.data.cleaning.html_entities, repaired=config.data.repair_references)
+    for name, some in runs.items():
+        found += search_runs(name, some, tokenized=tokenized, settled=settled)
     if refused := next((trace for trace in found if trace.refused), None):
         raise DataError(str(refused))
     return found
-
-
-def _has_answered_escapes(config: Config) -> bool:
-    """True if the config decides about escapes: text keeps them everywhere, or they are undone everywhere."""
-    return not config.data.cleaning.html_entities or config.data.repair_references

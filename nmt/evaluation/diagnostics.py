@@ -10,7 +10,7 @@ from pathlib import Path
 from nmt.corpus import Pair
 from nmt.corpus.references import find_unwritable_texts, read_hypotheses
 from nmt.corpus.splitting import Example
-from nmt.corpus.traces import MOST_RUNS, TraceReport, is_blank, search_runs, take_runs
+from nmt.corpus.traces import MOST_RUNS, TraceReport, is_blank, search_runs, settled_traces, take_runs
 from nmt.evaluation.metrics import ScoringRules, length_ratio, words_of
 from nmt.system.errors import shorten
 from nmt.text.normalization import Normalizer
@@ -104,7 +104,7 @@ def _is(text: str, other: str) -> bool:
 
 
 def find_faults(
-    examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules, normalizer: Normalizer | None = None
+    examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules, normalizer: Normalizer = Normalizer()
 ) -> Iterator[str]:
     """Describe what makes scores meaningless, one line each.
 
@@ -112,18 +112,14 @@ def find_faults(
         examples: Sources with references.
         hypotheses: Their translations.
         rules: How text is scored.
-        normalizer: Normalizer of the training text; None is one with the default settings.
+        normalizer: Normalizer of the training text.
     """
     if empty := sum(any(map(is_blank, example.references)) for example in examples):
         advice = "delete these lines from sources and references"
         yield f"{empty:,} of {len(examples):,} references are empty, and no translation is right there: {advice}"
     if len(hypotheses) < FEW:
         return
-    keeps_escapes = normalizer is not None and not normalizer.html_entities
-    for trace in _find_traces(examples, hypotheses, rules):
-        # Training text has escapes as the test set has them, or those of the test set are undone.
-        if trace.name != "moses_escapes" or not (keeps_escapes or rules.repaired):
-            yield str(trace)
+    yield from map(str, _find_traces(examples, hypotheses, rules, normalizer))
     text, count = Counter(hypotheses).most_common(1)[0]
     sources = len({example.src for example in examples})
     if count > MOST * len(hypotheses) and sources > MOST * len(hypotheses):
@@ -175,7 +171,7 @@ def read_system(
         log.warning(f"{path}: {found.of_translations}: {advice}")
     # Lengths of translations correlate with those of references, so that a shift by some lines shows, too.
     pairs = [Pair(example.references[0], text) for example, text in zip(examples, lines, strict=True)]
-    for trace in search_runs(str(path), take_runs(pairs, most=MOST_RUNS), tokenized=rules.tokenize == "none"):
+    for trace in _search(str(path), pairs, rules, normalizer):
         is_of_both = trace.tgt > 0 and 2 * trace.src > trace.tgt
         is_of_references = trace.src > 0 and trace.tgt == 0
         if not (is_of_both or is_of_references):
@@ -183,10 +179,19 @@ def read_system(
     return translations
 
 
-def _find_traces(examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules) -> Iterator[TraceReport]:
+def _search(name: str, pairs: Sequence[Pair], rules: ScoringRules, normalizer: Normalizer) -> Iterator[TraceReport]:
+    """Traces of other tools in pairs that are scored."""
+    runs = take_runs(pairs, most=MOST_RUNS)
+    settled = settled_traces(html_entities=normalizer.html_entities, repaired=rules.repaired)
+    return search_runs(name, runs, tokenized=rules.tokenize == "none", settled=settled)
+
+
+def _find_traces(
+    examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules, normalizer: Normalizer
+) -> Iterator[TraceReport]:
     """Traces of other tools in sources and references."""
     pairs = [Pair(example.src, example.references[0]) for example in examples]
-    for trace in search_runs("test set", take_runs(pairs, most=MOST_RUNS), tokenized=rules.tokenize == "none"):
+    for trace in _search("test set", pairs, rules, normalizer):
         # sacreBLEU warns from 100 such lines; if the translations look otherwise, there is a warning of its own.
         is_counted = trace.tgt >= TOKENIZED_LINES and _share(hypotheses, _looks_tokenized) >= MOST
         if trace.name != "tokenized" or is_counted:

@@ -93,6 +93,7 @@ def evaluate(
     models, translator = open_translator(as_paths(model), device, search, allowed_classes, overrides=overrides)
     examples, _ = text.of(models)
     repaired = text.is_repaired(models)
+    rules = ScoringRules.for_config(models[0].config, repaired=repaired)
     systems: dict[str, tuple[list[SavedModel], Translator] | list[str]] = {}
     for path in map(find_run, as_paths(against)):
         check_comparable(examples)
@@ -104,7 +105,6 @@ def evaluate(
             raise DataError(
                 f"{path}: has {len(translations):,} lines, but the test set has {len(examples):,} sentences"
             )
-        rules = ScoringRules.for_config(models[0].config, repaired=repaired)
         systems[str(path)] = read_system(path, translations, examples, translator.processor.normalizer, rules)
     return evaluate_model(
         models,

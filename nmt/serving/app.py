@@ -456,9 +456,9 @@ class App:
     def _refuse(self, headers: Headers) -> Response | None:
         """The reply to a request that is not allowed, None for others."""
         host = headers.get("host", "")
-        if host and not is_host(host):
-            return _refusal(400, f"the header Host is not the name of a server: {shorten(host)}")
         if not self._pages.allows_host(host):
+            if host and not is_host(host):  # which no option could allow
+                return _refusal(400, f"the header Host is not the name of a server: {shorten(host)}")
             name = shorten(host) or "a server without a name"
             return _refusal(400, f"this server is not known as {name}; start it with --allow-host")
         if not self._pages.allows_origin(headers.get("origin"), host):

@@ -103,10 +103,10 @@ class Session:
     def _execute(self, words: list[str]) -> bool:
         match words:
             case ["beam", number] if number.isdecimal():
-                if not 1 <= int(number[:9]) <= MAX_BEAM_SIZE:
+                size = int(number[:9])
+                if not 1 <= size <= MAX_BEAM_SIZE:
                     raise ConfigError(f":beam {number}: takes 1 to {MAX_BEAM_SIZE:,}")
-                options = {"beam_size": int(number[:9])}
-                settings = with_search_options(Config(decode=self.translator.options), options)
+                settings = with_search_options(Config(decode=self.translator.options), {"beam_size": size})
                 self.translator = self.translator.with_options(settings)
                 self.n_best = min(self.n_best, self.translator.options.beam_size)
                 self.show(f"beam size: {settings.beam_size:,}; translations shown: {self.n_best:,}")

@@ -181,10 +181,11 @@ GIVEN = [f"schön ist {number} Haus und Straße {number * 7}" for number in rang
         ),
         (lambda text: text.replace("ö", "&ouml;"), ["--repair-references"], 100, None),
         (lambda text: text.replace("Haus", "Ha\u200bus"), ["--repair-references"], 100, None),
+        (lambda text: text.replace("Haus", "Haus &apos;s"), ["--repair-references"], None, None),
         (lambda text: text.replace("Haus", "Ha@@ us"), [], None, "60 of 60 target lines have the mark @@"),
         (lambda text: text.replace("Haus", "<unk>"), [], None, "60 of 60 target lines have a mark of an unknown word"),
     ],
-    ids=["nfd", "entities", "entities repaired", "zero-width repaired", "pieces", "unknown"],
+    ids=["nfd", "entities", "entities repaired", "zero-width repaired", "escapes repaired", "pieces", "unknown"],
 )
 def test_translations_of_a_file_are_treated_as_references(
     tmp_path: Path,
