@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from itertools import pairwise
 
 from nmt.text.normalization import WINDOWS_1252, decode_windows_1252
@@ -60,10 +61,12 @@ _ABOVE_ASCII = re.compile(r"[^\x00-\x7f]")
 _WIDE = re.compile("[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff61-\uff9f]")
 
 
+@cache
 def _match_utf8(encoding: str) -> re.Pattern[str]:
     """Matches characters of UTF-8, each byte of which was read as a character of an encoding.
 
-    Bytes that stand for nothing there are the control characters of the same number.
+    Bytes that stand for nothing there are the control characters of the same number. A pattern is compiled once it is
+    needed: training imports this module and does not search text.
     """
     characters = {code: bytes([code]).decode(encoding, "ignore") or chr(code) for code in range(0x80, 0xF5)}
 
@@ -76,10 +79,6 @@ def _match_utf8(encoding: str) -> re.Pattern[str]:
     )
 
 
-_UTF8_READ_AS = {name: _match_utf8(encoding) for name, encoding in _OF_ONE_BYTE.items()}
-_WESTERN_UTF8 = _match_utf8("cp1252")
-
-
 def find_mojibake(text: str) -> int | None:
     """Find UTF-8 that was read in another encoding: `ü` as Latin-1 is `Ã¼`, and `п` as Windows-1251 is `Рї`."""
     if text.isascii():
@@ -89,7 +88,7 @@ def find_mojibake(text: str) -> int | None:
         return place
     if not _NEIGHBOURS.search(text):
         return None
-    places = (_find_utf8(text, name) for name in _UTF8_READ_AS)
+    places = (_find_utf8(text, encoding) for encoding in _OF_ONE_BYTE.values())
     place = next((place for place in places if place is not None), None)
     if place is None and (wide := _WIDE.search(text)):
         is_found = any(_count_wide(text, encoding) for encoding in _OF_SEVERAL_BYTES.values())
@@ -104,9 +103,9 @@ def name_encoding(texts: Iterable[str]) -> str:
     for text in texts:
         decoded = decode_windows_1252(text)
         c1 += decoded != text
-        counts[_WESTERN] += sum(map(len, _WESTERN_UTF8.findall(decoded)))
-        for name, pattern in _UTF8_READ_AS.items():
-            counts[name] += sum(map(len, pattern.findall(text)))
+        counts[_WESTERN] += sum(map(len, _match_utf8("cp1252").findall(decoded)))
+        for name, encoding in _OF_ONE_BYTE.items():
+            counts[name] += sum(map(len, _match_utf8(encoding).findall(text)))
         for name, encoding in _OF_SEVERAL_BYTES.items():
             counts[name] += _count_wide(text, encoding)
     name = max(counts, key=counts.__getitem__)  # the first of several
@@ -128,18 +127,18 @@ def _find_western(text: str) -> int | None:
 
 def _is_of_other_bytes(text: str) -> bool:
     """True if most characters above ASCII cannot be bytes of UTF-8, and look like bytes of another encoding."""
-    covered = sum(map(len, _WESTERN_UTF8.findall(decode_windows_1252(text))))
+    covered = sum(map(len, _match_utf8("cp1252").findall(decode_windows_1252(text))))
     return 2 * covered < len(_ABOVE_ASCII.findall(text)) and _find_other_bytes(text) is not None
 
 
-def _find_utf8(text: str, name: str) -> int | None:
+def _find_utf8(text: str, encoding: str) -> int | None:
     """UTF-8 that was read in an encoding with a byte a character, where it makes up nearly all characters above ASCII.
 
     Two characters of UTF-8 are enough if they are neighbours, or do not begin with a mark that is written before
     letters (`“Él`, `—Él`), and are no word of small letters. Marks that are written after letters (`OLÉ»`) do not
     count. Otherwise it takes one that cannot be part of its word (`gl√ºcklich`).
     """
-    matches = list(_UTF8_READ_AS[name].finditer(text))
+    matches = list(_match_utf8(encoding).finditer(text))
     if not matches:
         return None
     characters = "".join(match[0] for match in matches)
