@@ -1,8 +1,10 @@
 """The server in operation: started again under the rules of README's unit, and given another model as README says."""
 
+import contextlib
 import fcntl
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -27,6 +29,14 @@ CLEAN = {0, -signal.SIGHUP, -signal.SIGINT, -signal.SIGTERM, -signal.SIGPIPE}
 """Ends that are no failures for systemd."""
 
 
+def free_port() -> int:
+    """A port below those that the system lends to clients and other servers, so that it is free again after a stop."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no free port")
+
+
 class Unit:
     """A server that starts again as the `Restart` of README's unit says, like a service of systemd without a terminal.
 
@@ -37,8 +47,7 @@ class Unit:
 
     def __init__(self, folder: Path, *arguments: object) -> None:
         (self.rule,) = re.findall("^Restart=(.*)$", block("ini"), re.MULTILINE)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.ends: list[int] = []
         self.pid = 0
@@ -60,6 +69,7 @@ class Unit:
         self.send(signal.SIGTERM)
         self._thread.join(60)
         assert not self._thread.is_alive()
+        print(self.log.read_text())  # which pytest shows where the test fails
 
     def _run(self) -> None:
         while not self._stopping:
