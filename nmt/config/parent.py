@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nmt.config.sections import DROPOUT, Config, differing_keys
+from nmt.config.sections import DROPOUT, Config, ParentSection, differing_keys
 from nmt.system.errors import ConfigError
 
 CONFIG = "config.yaml"
@@ -60,3 +60,23 @@ def check_parent(config: Config, parent: Config, of: tuple[str, ...]) -> None:
     if differing := [key for key in differing_keys(parent, config) if is_inherited(key, of)]:
         what = f"{config.parent.run} has other settings: {', '.join(differing)}"
         raise ConfigError(f"parent: {what}; set the same, or leave them out")
+
+
+def settings_of_recorded(recorded: ParentSection, wanted: ParentSection) -> dict[str, str]:
+    """The settings with which a config has the parent that its data was prepared for.
+
+    Args:
+        recorded: Parent in the config of the data.
+        wanted: That of the config.
+
+    Returns:
+        Values by key; empty if the config has them, or if the data has no parent or one whose weights are gone.
+    """
+    if recorded.run is None or find_weights(recorded.run) is None:
+        return {}
+    settings = {}
+    if wanted.run is None or Path(wanted.run) != Path(recorded.run):
+        settings["parent.run"] = recorded.run
+    if wanted.pieces != recorded.pieces:
+        settings["parent.pieces"] = recorded.pieces
+    return settings

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.system import options
-from nmt.system.errors import ConfigError, NmtError, as_nmt_errors, when_out_of_memory
+from nmt.system.errors import ConfigError, DataError, NmtError, as_nmt_errors, when_out_of_memory
 from nmt.system.files import AnyPath, as_names, sha256, shipped, write_text
 
 if TYPE_CHECKING:
@@ -168,6 +168,7 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
     from nmt.corpus.data_schema import DataReport, Marker
     from nmt.corpus.store import PairStore
     from nmt.system.replacement import atomic_directory
+    from nmt.text.tokenizers import TooLittleText
 
     evaluation_sources = _open(config.data.source, config.data)
     corpus = evaluation_sources.pop("train")
@@ -199,7 +200,11 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
         is_auto = PIECES in automatic_keys(config)
         config = _fit(config, len(splits.train), token_ids.choose_sizes(config, store, splits.train, copies))
-        encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory, fewer=is_auto)
+        try:
+            encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory, fewer=is_auto)
+        except TooLittleText as error:
+            lost = splitting.explain_overlap(splits.dropped_overlap or 0, len(rows))
+            raise DataError(f"{lost}; {error}" if lost else str(error)) from None
         for name, examples in splits.evaluation.items():
             if examples:
                 dataset.write_examples(directory / f"{name}.jsonl", examples)
@@ -247,20 +252,22 @@ def check_parent_of_data(config: Config, directory: Path) -> None:
         ConfigError: The data has a parent and the config says nothing of one.
     """
     from nmt.config import read_config
-    from nmt.config.parent import find_weights
+    from nmt.config.parent import find_weights, settings_of_recorded
     from nmt.corpus.dataset import CONFIG, read_marker
 
     there, run = read_marker(directory).parent, config.parent.run
     if there is None:
         return
-    pieces = read_config(directory / CONFIG).parent.pieces
+    recorded = read_config(directory / CONFIG).parent
     if run is None:
         if "run" in config.parent.model_fields_set:
             return
-        keys = {"parent.run": there.run} | ({"parent.pieces": pieces} if pieces != "same" else {})
-        ways = f"add `overrides={keys}` to begin from its weights, or `overrides={{'parent': None}}` for new weights"
+        keys = settings_of_recorded(recorded, config.parent)
+        ways = "add `overrides={'parent': None}` for new weights"
+        if keys:
+            ways = f"add `overrides={keys}` to begin from its weights, or {ways.removeprefix('add ')}"
         raise ConfigError(f"{directory}: was prepared from {there.run}, but the config names no parent; {ways}")
-    if pieces == "own" and "pieces" not in config.parent.model_fields_set:
+    if recorded.pieces == "own" and "pieces" not in config.parent.model_fields_set:
         way = "add `overrides={'parent.pieces': 'own'}`, or preprocess again with the pieces of the parent"
         raise ConfigError(f"{directory}: has pieces of its own, but the config says nothing of them; {way}")
     weights = find_weights(run)

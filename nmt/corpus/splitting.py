@@ -76,6 +76,7 @@ def split_corpus(
     Raises:
         DataError: There are too few pairs, or ready-made splits that cannot be used.
     """
+    lost = ""
     try:
         public = {name: _with_references(_read(name, file, data)) for name, file in evaluation_sources.items()}
         if not public:
@@ -87,17 +88,25 @@ def split_corpus(
             dropped = len(rows) - len(train)
             if not len(train):
                 raise DataError("corpus: every training pair shares a sentence with valid or test; use other splits")
+            lost = explain_overlap(dropped, len(rows))
         if not ready_made:
             splits = split_pairs(store, train, data.split.model_copy(update={"test_size": 0}))
             return replace(splits, evaluation=splits.evaluation | public, dropped_overlap=dropped)
         size = data.split.train_size
         if size is not None and size > len(train):
-            fault = f"data.split.train_size: {size:,} pairs wanted, but the training file has {len(train):,}"
+            there = f"{len(train):,} are left" if dropped else f"the training file has {len(train):,}"
+            fault = f"data.split.train_size: {size:,} pairs wanted, but {there}"
             raise DataError(f"{fault}; ask for fewer or give more data")
         return Splits(train[:size], {"valid": [], "test": [], **public}, dropped_overlap=dropped)
     except DataError as error:
-        loss = cleaned.explain_loss()
-        raise DataError(f"{error}; {loss}" if loss else str(error)) from None
+        raise DataError("; ".join(filter(None, [str(error), lost, cleaned.explain_loss()]))) from None
+
+
+def explain_overlap(dropped: int, pairs: int) -> str:
+    """How many training pairs were dropped because valid or test share them; empty if most are left."""
+    if 2 * dropped <= pairs:
+        return ""
+    return f"overlap with valid or test dropped {dropped:,} of {pairs:,} training pairs; use other splits"
 
 
 def _read(name: str, source: Source, data: DataSection) -> list[Example]:

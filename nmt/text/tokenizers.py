@@ -34,6 +34,10 @@ ANY_LANGUAGE = "use text.tokenizer: subword or whitespace"
 _OVERLONG = re.compile(r"(\S{200})(?=\S)")
 
 
+class TooLittleText(DataError):
+    """The training text has fewer pieces than were asked for."""
+
+
 class Tokenizer(ABC):
     """Text <-> tokens, for one language."""
 
@@ -250,7 +254,8 @@ class SubwordTokenizer(Tokenizer):
             fewer: True if there may be fewer pieces, where the text is too small for so many.
 
         Raises:
-            DataError: The text is too small for so many pieces, or too varied for so few.
+            TooLittleText: The text is too small for so many pieces.
+            DataError: The text is too varied for so few.
         """
         import sentencepiece
 
@@ -284,13 +289,14 @@ class SubwordTokenizer(Tokenizer):
             message = " ".join(str(error).split())
             larger = re.search(r"[Vv]ocabulary size is smaller than required_chars\. \d+ vs (\d+)", message)
             limit = re.search(r"value <= (\d+)", message)
-            if larger:
-                advice = f"the text has {larger[1]} different characters; raise {PIECES}"
-            elif limit:
+            if limit:
                 most = int(limit[1])  # most of that many are so rare that little is learnt about them
                 least = max(most // 4, count_needed(characters, whole))
                 remedy = f"use fewer: `overrides={{'{PIECES}': {least}}}`" if 400 <= most > least else f"lower {PIECES}"
-                advice = f"the training text has at most {most}; {remedy}"
+                problem = f"the training text has at most {most}; {remedy}"
+                raise TooLittleText(f"cannot learn {vocabulary_size} {algorithm} pieces: {problem}") from None
+            if larger:
+                advice = f"the text has {larger[1]} different characters; raise {PIECES}"
             elif "INTERNAL" in message:
                 advice = f"SentencePiece itself needs three; raise {PIECES}"
             else:

@@ -105,10 +105,6 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     from nmt.training.resume import command_to_resume, resume_run
     from nmt.training.text_files import check_text
 
-    if workers.is_first and not resuming:
-        parent = config.parent.run
-        log.info(f"{output}: begins from {'new weights' if parent is None else f'the weights of {parent}'}")
-
     # What is learnt from, and all that the config leaves open.
     check_board(config.train.tensorboard)
     data = open_data(data_directory)
@@ -118,11 +114,20 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     noise = make_noise(config.train, data)
 
     # What learns: model, optimiser, schedule, progress. A resumed run takes them from its newest checkpoint.
+    notes: list[str] = []  # of a run that may be refused yet
+    warnings: list[str] = []
     with when_out_of_memory("lower the sizes under model"):
-        model = setup.make_model(config, data, resumed=resuming).to(workers.device)
+        model = setup.make_model(config, data, resumed=resuming, say=notes.append).to(workers.device)
     workers.seed(config.train.seed)
     state = loop.start(model, data.train, config.train, workers)
-    config, validator = setup.make_validator(config, data, state.result)
+    config, validator = setup.make_validator(config, data, state.result, warn=warnings.append)
+    if workers.is_first and not resuming:
+        parent = config.parent.run
+        log.info(f"{output}: begins from {'new weights' if parent is None else f'the weights of {parent}'}")
+    for note in notes:
+        log.info(note)
+    for warning in warnings:
+        log.warning(warning)
     origin = resume_run(output, state, config, data) if resuming else None
 
     # What is written.

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from nmt.config import Config, SamplingSection, differing_keys, load_config
-from nmt.config.parent import MODEL_KEYS, check_parent
+from nmt.config.parent import MODEL_KEYS, check_parent, settings_of_recorded
 from nmt.corpus.dataset import DataDirectory, has_repaired_references, read_examples
 from nmt.evaluation.diagnostics import find_faults_of_references
 from nmt.evaluation.input_text import read_split
@@ -34,6 +34,8 @@ def with_text_of(config: Config, data: DataDirectory) -> Config:
     differing = differing_keys(data.config.text, config.text, "text.")
     if differing:
         what, advice = ", ".join(differing), "preprocess again, or train with the config of the data"
+        if recorded := settings_of_recorded(data.config.parent, config.parent):
+            advice = f"the data has another parent or other pieces: set `overrides={recorded}`, or {advice}"
         raise ConfigError(f"{data.path}: was preprocessed with other settings: {what}; {advice}")
     return config
 
@@ -95,6 +97,8 @@ def make_model(
             say(f"parent: {parent.path} has {shared}; the vectors of the others are new")
         elif (parent.src_vocabulary, parent.tgt_vocabulary) != (data.src_vocabulary, data.tgt_vocabulary):
             advice = f"preprocess with `overrides={{'parent': '{config.parent.run}'}}`, or set parent.pieces=own"
+            if recorded := settings_of_recorded(data.config.parent, config.parent):
+                advice = f"set `overrides={recorded}`, with which the data was prepared"
             raise ConfigError(f"parent: {parent.path} has other vocabularies than {data.path}; {advice}")
     return model
 
@@ -137,25 +141,33 @@ def _take_weights(model: Seq2Seq, data: DataDirectory, parent: SavedModel) -> st
     return " and ".join(counts)
 
 
-def make_validator(config: Config, data: DataDirectory, model: Seq2Seq) -> tuple[Config, Validator]:
-    """The validator, and the config with a metric that it supports; what validation cannot do is logged.
+def make_validator(
+    config: Config, data: DataDirectory, model: Seq2Seq, *, warn: Callable[[str], None] = log.warning
+) -> tuple[Config, Validator]:
+    """The validator, and the config with a metric that it supports.
 
     Without validation data it translates a sentence of the training text.
+
+    Args:
+        config: The whole config.
+        data: The data.
+        model: The model to validate.
+        warn: Shows what validation cannot do.
     """
     rules = ScoringRules.for_config(config, repaired=has_repaired_references(data.path))
     if len(data.valid) == 0:
-        log.warning("no validation split: the last model is kept")
+        warn("no validation split: the last model is kept")
     tokenizer = {"spacy": ["spacy"], "subword": ["sentencepiece"], "whitespace": []}[config.text.tokenizer]
     if missing := [name for name in (*tokenizer, "sacrebleu") if importlib.util.find_spec(name) is None]:
         metric = config.train.validation.metric
         if metric != "loss" and len(data.valid):
-            log.warning(f"{' and '.join(missing)} not installed: the best model is chosen by loss, not {metric}")
+            warn(f"{' and '.join(missing)} not installed: the best model is chosen by loss, not {metric}")
         validation = config.train.validation.model_copy(update={"metric": "loss"})
         return _with_train(config, validation=validation), Validator(data.valid, [], rules, None)
     if len(data.valid):
         examples = read_examples(data.path / "valid.jsonl")
         for warning in find_faults_of_references(examples, rules):
-            log.warning(warning)
+            warn(warning)
         if sum(len(example.references) for example in examples) != len(data.valid):
             raise DataError(f"{data.path / 'valid.jsonl'}: does not match the encoded valid split; preprocess again")
     else:

@@ -772,3 +772,28 @@ def test_wrong_further_corpora_are_refused_in_one_line(settings: list[str], mess
         run(settings)
     assert "\n" not in str(error.value)
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"text.subword.vocabulary_size": 500}, "cannot learn 500 bpe pieces: the training text has at most "),
+        ({"data.split.train_size": 9}, "data.split.train_size: 9 pairs wanted, but 2 are left; "),
+    ],
+)
+def test_what_is_lacking_because_splits_overlap_is_said_of_the_overlap(settings: dict[str, Any], message: str) -> None:
+    sources = write_splits(train=PAIRS, valid=PAIRS[:5], test=PAIRS[3:10])
+    automatic = {"text.tokenizer": "subword", "text.subword.vocabulary_size": "auto"}
+    whole = {"data.source": sources, "data.drop_overlap": True, **automatic}
+    with pytest.raises(DataError, match="overlap with valid or test dropped 10 of 12 training pairs; use") as refused:
+        run(whole | settings)
+    assert message in str(refused.value)
+    run(whole)
+    assert len(training_pairs()) == 2
+
+
+def test_a_public_test_set_that_is_most_of_the_corpus_is_named() -> None:
+    write_table(PAIRS)
+    write_table(PAIRS[:9], "test.tsv")
+    with pytest.raises(DataError, match="; overlap with valid or test dropped 9 of 12 training pairs"):
+        run({"data.test": "test.tsv", "data.split.valid_size": 5})

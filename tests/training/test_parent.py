@@ -113,7 +113,10 @@ def test_the_parent_may_be_gone_once_a_run_has_begun(child: Project, random_proj
     ],
 )
 def test_what_is_not_the_parent_s_is_refused(child: Project, run: Path, setting: str, problem: str) -> None:
-    assert problem in refusal(child, run, setting)
+    said = train(child, run, setting, code=1)
+    assert problem in said
+    assert "begins from" not in said
+    assert len(said.splitlines()) == 1
     assert not run.exists()
 
 
@@ -188,3 +191,65 @@ def test_data_without_a_record_of_its_parent_trains(orphan: Project, run: Path, 
     (data / "data.json").write_text(json.dumps(marker), encoding="utf-8")
     said = train(Project(orphan.root, orphan.config, data, run), run, "train.max_updates=1")
     assert "begins from new weights" in said
+
+
+def follow(line: str) -> list[str]:
+    """The settings that a refusal names after the first --set, up to the next comma."""
+    return line.partition("--set ")[2].partition(",")[0].split(" to begin")[0].split(" --set ")
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_refusal_names_the_parent_and_the_pieces_of_the_data(
+    child: Project, orphan: Project, random_project: Project, run: Path, named: bool
+) -> None:
+    """The data has pieces of its own: with those of the parent, nothing can be learnt from it."""
+    settings = [f"parent={random_project.run}"] if named else []
+    line = refusal(orphan, run, *settings)
+    added = follow(line)
+    assert "parent.pieces=own" in added
+    assert f"parent={random_project.run}" not in line
+    said = train(orphan, run, *settings, *added, "train.max_updates=1")
+    assert said.splitlines()[0] == f"{run}: begins from the weights of {random_project.run}"
+
+
+def test_a_refusal_names_the_pieces_of_a_parent_that_the_data_has(
+    child: Project, orphan: Project, random_project: Project, tmp_path: Path, cli: Cli
+) -> None:
+    """Data with the parent's pieces, and configs with pieces of their own, in other text settings."""
+    same = Project(child.root, orphan.config, tmp_path / "same", tmp_path / "run")
+    made = cli("preprocess", "--config", orphan.config, "--output", same.data, "--set", f"parent={random_project.run}")
+    assert made.code == 0
+    own = f"parent={{run: {random_project.run}, pieces: own}}"
+    plain = Project(child.root, config_without_text(orphan), same.data, same.run)
+    line = refusal(plain, same.run, own)
+    assert follow(line) == ["parent.pieces=same"]
+    said = train(plain, same.run, own, *follow(line), "train.max_updates=1", code=1)  # most of its tokens are unknown
+    assert "stopped at update 1: all 1 updates are done" in said
+
+
+def config_without_text(project: Project) -> Path:
+    lines = project.config.read_text(encoding="utf-8").splitlines()
+    path = project.config.with_name("plain.yaml")
+    path.write_text("\n".join(line for line in lines if not line.startswith("text")), encoding="utf-8")
+    return path
+
+
+def test_a_parent_that_is_gone_is_no_way_out(
+    orphan: Project, random_project: Project, run: Path, tmp_path: Path
+) -> None:
+    data = Path(shutil.copytree(orphan.data, tmp_path / "data"))
+    for name in ("data.json", "config.yaml"):
+        text = (data / name).read_text(encoding="utf-8")
+        (data / name).write_text(text.replace(str(random_project.run), str(tmp_path / "gone")), encoding="utf-8")
+    line = refusal(Project(orphan.root, orphan.config, data, run), run)
+    assert line.endswith("but the config names no parent; add --set parent=null for new weights")
+
+
+def test_what_validation_cannot_do_is_said_after_the_origin_of_the_weights(
+    child: Project, run: Path, tmp_path: Path, cli: Cli
+) -> None:
+    no_split = ["--set", "data.split={valid_size: 0, test_size: 0}"]
+    assert cli("preprocess", "--config", child.config, "--output", tmp_path / "data", *no_split).code == 0
+    said = train(Project(child.root, child.config, tmp_path / "data", run), run, "train.max_updates=1").splitlines()
+    assert "begins from the weights of" in said[0]
+    assert "WARNING: no validation split: the last model is kept" in said[1:]
