@@ -189,30 +189,33 @@ def _find_prepared(trials: Sequence[Trial], folder: Path, *, any_source: bool) -
         if (places[trial.data_name] / DATA_MARKER).is_file():
             continue
         for there in (own, *sorted(PREPARED.glob("*"))):
-            if _has_data_of(there, trial.config, any_source=any_source and there == own):
+            if _differing_settings(there, trial.config, any_source=any_source and there == own) == []:
                 log.info(f"{trial.title}: uses the data in {there}")
                 places[trial.data_name] = there
                 break
+        else:
+            if differing := _differing_settings(own, trial.config, any_source=any_source):
+                log.info(f"{trial.title}: new data, as those in {own} have other settings: {', '.join(differing)}")
     return places
 
 
-def _has_data_of(directory: Path, config: Config, *, any_source: bool) -> bool:
-    """True if a directory has data that was prepared with the settings of a config."""
+def _differing_settings(directory: Path, config: Config, *, any_source: bool) -> list[str] | None:
+    """The settings of a config that the data in a directory was not prepared with; None where none can be used."""
     from nmt.config import differing_keys, read_config
     from nmt.corpus.dataset import CONFIG, open_data
     from nmt.corpus.dataset import MARKER as DATA_MARKER
     from nmt.corpus.prepare import fit_to_data
 
     if config.parent.run is not None or not (directory / DATA_MARKER).is_file():
-        return False
+        return None
     try:
         open_data(directory)
         made, wanted = read_config(directory / CONFIG), fit_to_data(config, directory)
     except (ConfigError, DataError):
-        return False
-    differing = [*differing_keys(made.data, wanted.data), *differing_keys(made.text, wanted.text)]
-    allowed = {"directory", "workers", "licence", *(["source"] if any_source else [])}
-    return {key.split(" ")[0] for key in differing} <= allowed
+        return None
+    differing = [*differing_keys(made.data, wanted.data, "data."), *differing_keys(made.text, wanted.text, "text.")]
+    allowed = {"data.directory", "data.workers", "data.licence", *(["data.source"] if any_source else [])}
+    return [key for key in differing if key.split(" ")[0] not in allowed]
 
 
 def _fit_to_data(trials: Mapping[Path, Trial], places: Mapping[Path, Path]) -> dict[Path, Trial]:

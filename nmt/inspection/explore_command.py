@@ -74,7 +74,8 @@ def explore(
         OutOfMemory: Memory ran out.
     """
     drawn = "statistics" if sentence is None else "weights of the sentence"
-    check_page(output, (src, ref, gold), overwrite=overwrite, otherwise=f"--picture draws the {drawn}")
+    picture = "" if against else f"--picture draws the {drawn}"
+    check_page(output, (src, ref, gold), overwrite=overwrite, otherwise=picture)
     from nmt.corpus.splitting import Example
     from nmt.evaluation.input_text import InputText
     from nmt.inspection.explorer_data import make_explorer_page

@@ -2,6 +2,8 @@
 
 import contextlib
 import html
+import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,10 @@ from nmt.system.limits import MAX_TEXT_FILE
 from nmt.translation.translation import Translation
 
 PAGE = "live.html"
-REFRESH = '<meta http-equiv="refresh" content="2">\n'
+FOLLOW = "<script>if (Date.now() / 1000 < {until}) setTimeout(() => location.reload(), 2000)</script>\n"
 """Loads the page again every two seconds, so that a browser follows the run until it ends."""
+PATIENCE = 3600
+"""Seconds after a validation in which another is awaited: a run that was killed cannot say that it has ended."""
 FRAME_STYLE = PACKAGE / "inspection" / "frame.css"
 """The style of all pages."""
 STYLE = """body { max-width: 60rem }
@@ -30,7 +34,7 @@ PAGE_TEXT = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-{refresh}<meta name="viewport" content="width=device-width, initial-scale=1">
+{follow}<meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
 <link rel="icon" href="data:,">
@@ -74,7 +78,7 @@ def write_live_page(run: Path, history: Mapping[str, Any], references: Sequence[
         for position, (stored, read) in enumerate(zip(history["sentences"], references, strict=True), 1)
     )
     page = PAGE_TEXT.format(
-        refresh=REFRESH,
+        follow=FOLLOW.format(until=int(time.time()) + PATIENCE),
         title=f"{html.escape(run.name)} after {now} updates",
         style=read_text(FRAME_STYLE, MAX_TEXT_FILE) + STYLE,
         sentence=sentence,
@@ -93,7 +97,7 @@ def following(run: Path) -> Iterator[None]:
         with contextlib.suppress(OSError, DataError):  # a page should not end a run
             if (run / PAGE).is_file():
                 page = read_text(run / PAGE, MAX_TEXT_FILE, run)
-                write_text(run / PAGE, page.replace(REFRESH, "", 1))
+                write_text(run / PAGE, re.sub(r"<script>.*?</script>\n", "", page, count=1))
 
 
 def _draw_curve(updates: Sequence[int], means: Sequence[float]) -> str:

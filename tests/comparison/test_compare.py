@@ -1,6 +1,7 @@
 """Comparisons run by the real command: cells in processes of their own, tables, stops and failures."""
 
 import json
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -390,3 +391,8 @@ def test_prepared_data_is_used(
     assert outcome.code == 0, outcome.err
     assert "uses the data in data/prepared/" in outcome.err
     assert not Path("out/data").exists()
+    outcome = cli("compare", "one.yaml", "two.yaml", *SMALL, "--set", "text.max_length=7", "--output", "more")
+    assert outcome.code == 1  # no corpus is at the address
+    assert re.search(
+        r"new data, as those in data/prepared/\w+ have other settings: text.max_length \(100 there, 7", outcome.err
+    )

@@ -53,6 +53,11 @@ def test_bad_input_is_one_line(arguments: list[str], message: str, here: Project
     assert {path.name for path in Path().iterdir()} == {"data", "runs", *files}
 
 
+def test_a_picture_is_no_way_out_where_models_are_compared(here: Project, refusal: Refusal) -> None:
+    said = refusal("attention", "a b", "--output", "heat.png", "--against", "runs/reversal")
+    assert said.strip() == "--output heat.png: a page is HTML; give a name that ends in .html"
+
+
 @pytest.mark.parametrize("function", [nmt.explore, nmt.measure_attention])
 def test_a_sample_has_at_least_one_sentence(function: Callable[..., object], here: Project) -> None:
     with pytest.raises(nmt.ConfigError, match="must be at least 1"):
