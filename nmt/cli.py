@@ -6,7 +6,6 @@ heavy is imported before a command runs, so that --help is instant.
 
 from __future__ import annotations
 
-import ast
 import builtins
 import contextlib
 import importlib
@@ -16,7 +15,7 @@ import re
 import shlex
 import sys
 from collections import abc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import islice
 from os import PathLike
@@ -28,7 +27,8 @@ import typer
 import typer.core
 
 import nmt
-from nmt.system.errors import CheckpointError, ConfigError, TrainingError, printable
+from nmt.interface.dialect import CommandLine
+from nmt.system.errors import CheckpointError, ConfigError, NmtError, TrainingError, printable
 from nmt.system.files import AnyPath
 from nmt.system.options import CONFIG, SETTINGS, Argument, Option
 from nmt.system.process import open_output, run_program
@@ -64,10 +64,6 @@ _DEFAULT = re.compile(r"[;.] None is (.+)\.$")
 """What it says of a parameter that is not given."""
 _UNNAMED = "config_argument"
 """Parameter of a config that is given without --config."""
-_ARGUMENT = re.compile(r"`(\w+)(?:=(.*?))?`")
-"""What a message says of an argument: its name, or how it is given in Python."""
-_SETTING = re.compile(r"'([\w.]+)': '?(.*?)'?(?=, '|}$)")
-"""One of the `overrides` of a message."""
 _TYPE = re.compile(r"(?<=[A-Z\].]) <[\w\[\]]+>")
 _TYPES = {r"{([A-Z|]+)}": r"\1", r"(\d+)<=x<=(\d+)": r"\1 to \2", r"x>=(\d+)": r"from \1"}
 """What Typer writes of types and ranges, and what --help says instead; never much longer, as lines are wrapped."""
@@ -123,9 +119,14 @@ def command(
             if names_model and not values["model"]:
                 _name_model()
             *calls, own = ({key: values[key] for key in keys if values.get(key) not in (None, [])} for keys in accepted)
-            handler(*(partial(function, **call) for function, call in zip(functions, calls, strict=True)), **own)
+            try:
+                handler(*(partial(function, **call) for function, call in zip(functions, calls, strict=True)), **own)
+            except NmtError as error:
+                error.dialect = dialect
+                raise
 
         offered = sorted(reduce(_merge, accepted).values(), key=lambda option: option.default is not option.empty)
+        dialect = CommandLine(dict(_names(offered)))
         vars(run).update(__signature__=inspect.Signature(offered))
         run.__annotations__ = {}
         texts = (_SECTION.split(inspect.getdoc(function) or "")[0] for function in (handler, *functions))
@@ -188,6 +189,16 @@ def _parameters(function: Callable[..., Any], first: int = 0) -> Iterator[tuple[
             shown |= {"help": "The same, by name.", "show_default": False}
         info = typer.Argument(**shown) if isinstance(option, Argument) else typer.Option(*flag_names, **shown)
         yield key, offered.replace(annotation=Annotated[kind, info])
+
+
+def _names(offered: Iterable[inspect.Parameter]) -> Iterator[tuple[str, str]]:
+    """The name of each parameter at the command line, an argument's without dashes."""
+    for parameter in offered:
+        info = parameter.annotation.__metadata__[0]
+        # Typer takes the first name for the default as long as it has not read the annotation.
+        given = [name for name in (info.default, *(info.param_decls or ())) if isinstance(name, str)]
+        flags = [name.partition("/")[0] for name in given if name.startswith("--")]
+        yield parameter.name, flags[0] if flags else info.metavar or parameter.name.upper()
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:
@@ -474,21 +485,8 @@ def _run_app() -> int | None:
             _explain_extra(error)
         elif getattr(error, "message", None) == "":  # an option or argument is missing
             _show_example(error)
-        if isinstance(error, nmt.NmtError):
-            error.args = tuple(_ARGUMENT.sub(_as_option, line) for line in error.args)
         raise
     return code
-
-
-def _as_option(argument: re.Match[str]) -> str:
-    """What is typed for an argument: --overwrite for `overwrite=True`, --set KEY=VALUE for `overrides`."""
-    name, value = argument.groups()
-    if value and value[0] in "'\"":
-        value = shlex.quote(str(ast.literal_eval(value)))
-    if name == "overrides":
-        settings = _SETTING.findall(value.replace(": True", ": true").replace(": None", ": null"))
-        return " ".join(f"--set {shlex.quote(f'{key}={setting}')}" for key, setting in settings)
-    return f"--{name}{f' {value}' if value not in (None, 'True') else ''}"
 
 
 def _name_settings(error: Any) -> None:

@@ -1,8 +1,8 @@
 """Checks for conflicting choices in a config's `model.attention`, without importing torch."""
 
 import importlib.util
+import inspect
 from collections.abc import Collection, Iterator, Mapping
-from inspect import Parameter
 from itertools import chain
 from typing import Any
 
@@ -12,6 +12,7 @@ from nmt.config.attention_scores import SCORES, ScoreProperties, import_score, n
 from nmt.config.messages import in_words, suggest
 from nmt.config.sections import AttentionSection, Config, Conflict, differences
 from nmt.system.errors import ConfigError, shorten
+from nmt.system.messages import Parameter
 
 SPARSE_LIBRARY = "entmax"
 """Package of the normalisers other than softmax."""
@@ -42,8 +43,12 @@ def find_properties(score: str) -> ScoreProperties | None:
         pairs = (part.partition("=") for part in values.split())
         settings = {f"model.{key}": True if value == "true" else value for key, _, value in pairs}
         own = settings.get("model.attention.score", "scaled_dot")
-        found = f"{score} is not the name of a score here: its score is {own}"
-        raise ConfigError(f"{found}; for a model, set what it is: `overrides={settings}`")
+        raise ConfigError(
+            "{score} is not the name of a score here: its score is {own}; for a model, set what it is: {settings}",
+            score=score,
+            own=own,
+            settings=Parameter("overrides", settings),
+        )
     if not names_class(score):
         known = ["none", *SCORES]
         raise ConfigError(f"unknown score {score!r}; known: {', '.join(known)}{suggest(score, known)}")
@@ -132,11 +137,11 @@ def check_options(score: ScoreProperties | None, options: Mapping[str, Any]) -> 
         if name not in accepted:
             known = f"; known options: {', '.join(accepted)}" if accepted else "; there are no options"
             yield f"options.{name}", f"unknown option{suggest(name, list(accepted)) or known}"
-        elif accepted[name].annotation is not Parameter.empty:
+        elif accepted[name].annotation is not inspect.Parameter.empty:
             try:
                 TypeAdapter(accepted[name].annotation).validate_python(value, strict=True)
             except ValidationError as error:
                 yield f"options.{name}", f"{in_words(error.errors()[0])}, found {shorten(repr(value))}"
     for option in accepted.values():
-        if option.default is Parameter.empty and option.name not in options:
+        if option.default is inspect.Parameter.empty and option.name not in options:
             yield f"options.{option.name}", "is required"

@@ -21,6 +21,7 @@ from nmt.config.tree import NOT_UNICODE, SETTINGS, SURROGATE, KeyPath, Tree, as_
 from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import read_bytes, shipped
 from nmt.system.limits import MAX_CONFIG
+from nmt.system.messages import Message
 
 log = logging.getLogger(__name__)
 
@@ -280,7 +281,7 @@ def _parse_settings(overrides: Overrides) -> list[tuple[KeyPath, Tree]]:
         ConfigError: Some cannot be read, one line for every one.
     """
     read: list[tuple[KeyPath, Tree]] = []
-    problems: list[str] = []
+    problems: list[Message] = []
     origin = SETTINGS[isinstance(overrides, Mapping)]
     for setting in as_settings(overrides):
         path, separator, value = setting.partition("=")
@@ -292,7 +293,7 @@ def _parse_settings(overrides: Overrides) -> list[tuple[KeyPath, Tree]]:
                 raise ConfigError(f"{origin} {path}: {NOT_UNICODE}")
             read.append((keys, parse_yaml(f"value: {value}", origin).value["value"]))
         except ConfigError as error:
-            problems += error.args
+            problems += error.problems
     if problems:
         raise ConfigError(*problems)
     return read

@@ -20,6 +20,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 
 from nmt.system.errors import ConfigError, name_differences
 from nmt.system.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH, MAX_UNITS
+from nmt.system.messages import Parameter
 
 
 @dataclass(frozen=True)
@@ -357,10 +358,12 @@ class DataSection(Section):
         if self.src_language is None or self.tgt_language is None:
             codes = {"src_language": self.src_language, "tgt_language": self.tgt_language}
             missing = [f"data.{name}" for name, code in codes.items() if code is None]
-            advice = ", ".join(f"'{name}': 'CODE'" for name in missing)
-            verb = "is" if len(missing) == 1 else "are"
-            what = f"{' and '.join(missing)}: {verb} not set"
-            raise ConfigError(f"{what}; add `overrides={{{advice}}}`, with codes of languages such as fr")
+            raise ConfigError(
+                "{missing}: {verb} not set; add {settings}, with codes of languages such as fr",
+                missing=" and ".join(missing),
+                verb="is" if len(missing) == 1 else "are",
+                settings=Parameter("overrides", dict.fromkeys(missing, "CODE")),
+            )
         return self.src_language, self.tgt_language
 
     @property

@@ -19,6 +19,7 @@ from nmt.corpus.splitting import Example
 from nmt.system.errors import DataError, shorten
 from nmt.system.files import check_file, map_array, sha256, write_json, write_text
 from nmt.system.limits import MAX_EXAMPLE, MAX_EXAMPLES
+from nmt.system.messages import Message, Parameter
 from nmt.text.processor import TEXT, TextProcessor, WithText, load_vocabularies
 from nmt.text.settings import read_settings
 from nmt.text.vocabulary import Vocabulary
@@ -201,7 +202,7 @@ def read_marker(path: Path) -> Marker:
     Raises:
         DataError: It is not a data directory, is damaged, or of another format version.
     """
-    check_is_data(path, "run nmt preprocess first, or give another one as `data`")
+    check_is_data(path, Message("run nmt preprocess first, or give another one as {data}", data=Parameter("data")))
     marker = read_settings(path / MARKER, Marker)
     if marker.format_version != FORMAT_VERSION:
         version = f"data format {marker.format_version}, this version reads {FORMAT_VERSION}"
@@ -214,15 +215,15 @@ def write_marker(path: Path, marker: Marker) -> None:
     write_json(path / MARKER, {name: value for name, value in asdict(marker).items() if value not in (0, None)})
 
 
-def check_is_data(path: Path, advice: str) -> None:
+def check_is_data(path: Path, advice: str | Message) -> None:
     """Reject a folder that is not a data directory.
 
     Raises:
         DataError: It has no marker.
     """
     if not (path / MARKER).is_file():
-        what = "is not a data directory" if path.exists() else "does not exist"
-        raise DataError(f"{path}: {what} (no {MARKER}); {advice}")
+        state = "is not a data directory" if path.exists() else "does not exist"
+        raise DataError("{path}: {state} (no {file}); {advice}", path=path, state=state, file=MARKER, advice=advice)
 
 
 def compute_checksums(directory: Path) -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from nmt.config import DataSection
 from nmt.corpus.lines import UNPACK
 from nmt.system.errors import DataError
+from nmt.system.messages import Parameter
 from nmt.text.languages import NAMES, base_language
 
 AMBIGUOUS = (
@@ -43,17 +44,30 @@ def check_endings(paths: Sequence[Path], data: DataSection) -> None:
         ]
         if found == wanted[::-1] and found != wanted:
             src, tgt = map(_ending, pair)
-            setting = _setting(src_language=src, tgt_language=tgt)
-            ways = f"give the files in the other order, or set `overrides={setting}`"
             raise DataError(
-                f"{pair[0]} and {pair[1]}: end in .{src} and .{tgt}, but data.src_language is {data.src_language} and "
-                f"data.tgt_language {data.tgt_language}: {ways}"
+                "{first} and {second}: end in .{src} and .{tgt}, but data.src_language is {src_language} and "
+                "data.tgt_language {tgt_language}: give the files in the other order, or set {setting}",
+                first=pair[0],
+                second=pair[1],
+                src=src,
+                tgt=tgt,
+                src_language=data.src_language,
+                tgt_language=data.tgt_language,
+                setting=_setting(src_language=src, tgt_language=tgt),
             )
         for name, path, there, code in zip(("src_language", "tgt_language"), pair, found, wanted, strict=True):
             if there not in (None, code):
                 ending, side = _ending(path), "source" if name == "src_language" else "target"
-                ways = f"give or rename the file of the {side}, or set `overrides={_setting(**{name: ending})}`"
-                raise DataError(f"{path}: ends in .{ending}, but data.{name} is {getattr(data, name)}: {ways}")
+                raise DataError(
+                    "{path}: ends in .{ending}, but data.{name} is {code}: give or rename the file of the {side}, or "
+                    "set {setting}",
+                    path=path,
+                    ending=ending,
+                    name=name,
+                    code=getattr(data, name),
+                    side=side,
+                    setting=_setting(**{name: ending}),
+                )
 
 
 def find_language(path: Path, known: Sequence[str] = ()) -> str | None:
@@ -89,5 +103,5 @@ def _merge_norwegian(language: str) -> str:
     return "no" if language in _NORWEGIAN else language
 
 
-def _setting(**codes: str) -> dict[str, str]:
-    return {f"data.{name}": code for name, code in codes.items()}
+def _setting(**codes: str) -> Parameter:
+    return Parameter("overrides", {f"data.{name}": code for name, code in codes.items()})

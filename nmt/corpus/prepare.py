@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
-import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, NmtError, as_nmt_errors, when_out_of_memory
 from nmt.system.files import AnyPath, as_names, sha256, shipped, write_text
+from nmt.system.messages import Call, Message, Parameter, setting
 
 if TYPE_CHECKING:
     from nmt.config import Config, DataSection, Overrides
@@ -111,7 +110,8 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
     from nmt.system.replacement import check_not_in_use, locked
 
     if not config.data.source:
-        raise ConfigError("data.source: is empty; list files in the config or give them with --source")
+        source = Parameter("source")
+        raise ConfigError("data.source: is empty; list files in the config or give them with {source}", source=source)
     direction = _describe_direction(config.data)
     others = {f"data.extra.{name}.source": other.source for name, other in config.data.extra.items()}
     corpora = {"data.source": config.data.source, "data.test": config.data.test, **others}
@@ -204,7 +204,9 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
             encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory, fewer=is_auto)
         except TooLittleText as error:
             lost = splitting.explain_overlap(splits.dropped_overlap or 0, len(rows))
-            raise DataError(f"{lost}; {error}" if lost else str(error)) from None
+            if not lost:
+                raise
+            raise DataError("{lost}; {error}", lost=lost, error=error) from None
         for name, examples in splits.evaluation.items():
             if examples:
                 dataset.write_examples(directory / f"{name}.jsonl", examples)
@@ -262,14 +264,26 @@ def check_parent_of_data(config: Config, directory: Path) -> None:
     if run is None:
         if "run" in config.parent.model_fields_set:
             return
-        keys = settings_of_recorded(recorded, config.parent)
-        ways = "add `overrides={'parent': None}` for new weights"
-        if keys:
-            ways = f"add `overrides={keys}` to begin from its weights, or {ways.removeprefix('add ')}"
-        raise ConfigError(f"{directory}: was prepared from {there.run}, but the config names no parent; {ways}")
+        ways = Message("add {none} for new weights", none=setting(parent=None))
+        if keys := settings_of_recorded(recorded, config.parent):
+            ways = Message(
+                "add {recorded} to begin from its weights, or {none} for new weights",
+                recorded=Parameter("overrides", keys),
+                none=setting(parent=None),
+            )
+        raise ConfigError(
+            "{directory}: was prepared from {run}, but the config names no parent; {ways}",
+            directory=directory,
+            run=there.run,
+            ways=ways,
+        )
     if recorded.pieces == "own" and "pieces" not in config.parent.model_fields_set:
-        way = "add `overrides={'parent.pieces': 'own'}`, or preprocess again with the pieces of the parent"
-        raise ConfigError(f"{directory}: has pieces of its own, but the config says nothing of them; {way}")
+        raise ConfigError(
+            "{directory}: has pieces of its own, but the config says nothing of them; add {pieces}, or preprocess "
+            "again with the pieces of the parent",
+            directory=directory,
+            pieces=setting(parent__pieces="own"),
+        )
     weights = find_weights(run)
     if Path(run) != Path(there.run) and weights is not None and sha256(weights) != there.weights:
         log.warning(f"{directory}: was prepared from {there.run}, but the config names the parent {run}")
@@ -360,7 +374,7 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
     settings = load_config(config, overrides)
     directory = settings.data_directory if data is None else Path(data)
     output = None if directory == settings.data_directory else Path("DIR") if directory.exists() else directory
-    check_is_data(directory, f"create it with: {_make_command(config, overrides, settings, output)}")
+    check_is_data(directory, Message("create it with: {call}", call=_make_call(config, overrides, settings, output)))
     asked = [key for key in overridden(overrides) if key.startswith(("data.", "text.")) and key != "data.directory"]
     check_parent_of_data(settings, directory)
     settings = fit_to_data(settings, directory)
@@ -368,24 +382,30 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
     values = {key: [value_at(source, key) for source in (made, settings)] for key in asked}
     other = [f"{key} ({there!r} there, {here!r} here)" for key, (there, here) in values.items() if there != here]
     if other:
-        command = _make_command(config, overrides, settings, Path("DIR"))
         raise ConfigError(
-            f"{directory}: was preprocessed with other settings: {', '.join(other)}; "
-            f"preprocess again with: {command}, and use --data DIR"
+            "{directory}: was preprocessed with other settings: {differing}; preprocess again with: {call}, and use "
+            "{data}",
+            directory=directory,
+            differing=", ".join(other),
+            call=_make_call(config, overrides, settings, Path("DIR")),
+            data=Parameter("data", "DIR"),
         )
     return settings, directory
 
 
-def _make_command(config: str | Path | Config, overrides: Overrides, settings: Config, output: Path | None) -> str:
-    """The command that creates the data of a config."""
-    from nmt.config import as_settings
+def _make_call(config: str | Path | Config, overrides: Overrides, settings: Config, output: Path | None) -> Call | str:
+    """The call that creates the data of a config."""
+    from nmt.config import as_values
 
     if not isinstance(config, str | Path):
         return "nmt.preprocess, with the same config"
-    words = ["nmt", "preprocess", "--config", str(config)]
-    for setting in as_settings(overrides):
-        if re.match(r"\s*(name|parent|data|text)\b", setting):
-            words += ["--set", setting]
+    arguments: dict[str, Any] = {"config": str(config)}
+    of_data = ("name", "parent", "data", "text")
+    values = {key: value for key, value in as_values(overrides).items() if key.partition(".")[0] in of_data}
+    if values:
+        arguments["overrides"] = values
     if not settings.data.source:
-        words += ["--source", "FILE"]
-    return shlex.join([*words, *(["--output", str(output)] if output else [])])
+        arguments["source"] = "FILE"
+    if output:
+        arguments["output"] = output
+    return Call("preprocess", arguments)

@@ -18,6 +18,7 @@ from nmt.corpus.lines import CSV, LONG_CELL, TOO_LONG, UNPACK, encode_pairs, in_
 from nmt.corpus.tmx import Unit, read_units
 from nmt.system.errors import DataError, list_names, shorten
 from nmt.system.limits import OVERLONG
+from nmt.system.messages import Message, Parameter
 from nmt.text.languages import base_language, is_language, language_name
 
 log = logging.getLogger(__name__)
@@ -271,11 +272,15 @@ class TabSeparated(Source):
         for column in self.columns:
             if column not in texts:
                 examples = list_names([cells[column - 1] for cells in rows[:2]])
-                advice = "set data.columns to the columns of the sentences"
+                advice = Message("set data.columns to the columns of the sentences")
                 if len(texts) == 2:
-                    advice = f"`overrides={{'data.columns': {texts}}}`"
+                    advice = Message("{columns}", columns=Parameter("overrides", {"data.columns": texts}))
                 raise DataError(
-                    f"{self.path}: column {column} has numbers in place of sentences ({examples}): {advice}"
+                    "{path}: column {column} has numbers in place of sentences ({examples}): {advice}",
+                    path=self.path,
+                    column=column,
+                    examples=examples,
+                    advice=advice,
                 )
 
     def _report_long_cells(self, cells: Sequence[tuple[int, int]], report: LineReport) -> None:
@@ -306,8 +311,12 @@ class TabSeparated(Source):
             named.append([n for n, cell in enumerate(line, 1) if names & _titles(cell)])
         if all(named) and not all(map(list.__contains__, named, self.data.columns)):
             columns = [numbers[0] for numbers in named]
-            advice = f"`overrides={{'data.columns': {columns}}}`"
-            raise DataError(f"{self.path}:1: source and target are columns {columns}: {advice}")
+            raise DataError(
+                "{path}:1: source and target are columns {columns}: {advice}",
+                path=self.path,
+                columns=columns,
+                advice=Parameter("overrides", {"data.columns": columns}),
+            )
         titled = is_csv and not all(named) and self._has_titles(lines)
         if titled:
             what = f"{shorten(' | '.join(line))} looks like a header, as the lines below have sentences: skipped"

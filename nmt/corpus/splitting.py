@@ -99,7 +99,10 @@ def split_corpus(
             raise DataError(f"{fault}; ask for fewer or give more data")
         return Splits(train[:size], {"valid": [], "test": [], **public}, dropped_overlap=dropped)
     except DataError as error:
-        raise DataError("; ".join(filter(None, [str(error), lost, cleaned.explain_loss()]))) from None
+        reasons = [reason for reason in (lost, cleaned.explain_loss()) if reason]
+        if not reasons:
+            raise
+        raise DataError("{error}; {reasons}", error=error, reasons="; ".join(reasons)) from None
 
 
 def explain_overlap(dropped: int, pairs: int) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
+from nmt.system.messages import Message, Parameter
 from nmt.system.options import Option
 from nmt.system.surroundings import plain_torch
 from nmt.translation.loading import open_translator
@@ -84,9 +85,10 @@ def evaluate(
     from nmt.translation.input import read_text
 
     if test not in PAIRED_TESTS:
-        raise ConfigError(f"--test {test}: must be {' or '.join(PAIRED_TESTS)}")
-    outputs = {"--json": json_path, "--hypotheses": hypotheses_path, "--references": references_path}
-    advice = {"--hypotheses": "to score the hypotheses in it, give `against={}`"}
+        raise ConfigError("{test}: must be {known}", test=Parameter("test", test), known=" or ".join(PAIRED_TESTS))
+    outputs = {"json_path": json_path, "hypotheses_path": hypotheses_path, "references_path": references_path}
+    own = Parameter("against", hypotheses_path)
+    advice = {"hypotheses_path": Message("; to score the hypotheses in it, give {own}", own=own)}
     check_files(outputs, [*as_paths(against), src, *as_paths(ref)], overwrite=overwrite, advice=advice)
     text = InputText.read(split=split, data=data, src=src, ref=ref, scored=True, repair=repair_references)
     search = {"beam_size": beam_size, "batch_size": batch_size}

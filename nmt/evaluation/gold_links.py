@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from nmt.corpus.splitting import Example
 from nmt.system.errors import DataError
+from nmt.system.messages import Parameter
 from nmt.translation.alignment import Links, strongest_links
 from nmt.translation.input import read_text
 from nmt.translation.translation import Translation
@@ -83,8 +84,16 @@ def measure_error_rate(
         for i, j in sorted(known.possible):
             if i >= sizes[0] or j >= sizes[1]:
                 raise DataError(
-                    f"--gold, line {line}: {i}-{j}, but the sentences have {sizes[0]} and {sizes[1]} {unit}; "
-                    "use links of the same text, and --links-of words or tokens"
+                    "{gold}, line {line}: {i}-{j}, but the sentences have {src} and {tgt} {unit}; use links of the "
+                    "same text, and words or tokens as {links_of}",
+                    gold=Parameter("gold"),
+                    line=line,
+                    i=i,
+                    j=j,
+                    src=sizes[0],
+                    tgt=sizes[1],
+                    unit=unit,
+                    links_of=Parameter("links_of"),
                 )
         links.append(find_links(translator, example, sentence, unit))
     return alignment_error_rate(links, gold)

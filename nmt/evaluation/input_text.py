@@ -18,6 +18,7 @@ from nmt.models.run_records import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
+from nmt.system.messages import Parameter
 from nmt.text.languages import language_name
 from nmt.text.processor import TEXT, load_normalizer, load_processor
 from nmt.translation.input import read_text
@@ -75,8 +76,14 @@ def read_split(data: Path, split: str) -> list[Example]:
     read_marker(data)
     if split != "train":
         if not (data / f"{split}.jsonl").is_file():
-            advice = "give --split test, valid or train, or files with --src and --ref"
-            raise DataError(f"{data}: has no {split} split; {advice}")
+            raise DataError(
+                "{data}: has no {name} split; give test, valid or train as {split}, or files with {src} and {ref}",
+                data=data,
+                name=split,
+                split=Parameter("split"),
+                src=Parameter("src"),
+                ref=Parameter("ref"),
+            )
         return read_examples(data / f"{split}.jsonl")
     translations: dict[str, list[str]] = {}
     for src, tgt in read_training_pairs(data, load_processor(data / TEXT)):
@@ -129,14 +136,16 @@ class InputText:
             ConfigError: Arguments conflict.
             DataError: A file cannot be used.
         """
+        names = {name: Parameter(name) for name in ("src", "ref", "split", "data", "gold")}
         if sum((sentence is not None, src is not None, bool(split or data))) > 1:
-            raise ConfigError(f"give one of: {'' if scored else 'a sentence, '}--src, or --split and --data")
+            choice = "{src}, or {split} and {data}"
+            raise ConfigError(f"give one of: {'' if scored else 'a sentence, '}{choice}", **names)
         if (ref and src is None) or (scored and src is not None and not ref):
-            raise ConfigError("--ref belongs to --src: give both")
+            raise ConfigError("{ref} belongs to {src}: give both", **names)
         if gold is not None and (sentence is not None or (src is not None and not ref)):
-            raise ConfigError("--gold aligns references: give a split, or --src with --ref")
+            raise ConfigError("{gold} aligns references: give a split, or {src} with {ref}", **names)
         if links_of not in ("words", "tokens"):
-            raise ConfigError(f"--links-of {links_of}: must be words or tokens")
+            raise ConfigError("{links_of}: must be words or tokens", links_of=Parameter("links_of", links_of))
         examples = None
         if sentence is not None:
             warn_of_file(sentence, "--src")
@@ -157,7 +166,7 @@ class InputText:
             DataError: The split cannot be read, or there are not as many links as sentences.
         """
         if sample is not None and sample < 1:
-            raise ConfigError(f"--sample {sample}: must be at least 1")
+            raise ConfigError("{sample}: must be at least 1", sample=Parameter("sample", sample))
         examples = self.examples
         if examples is None:
             directory = self.data or find_data(models[0])

@@ -38,6 +38,7 @@ from nmt.models.run_records import describe_stop
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import as_json_text, naming, open_text
+from nmt.system.messages import Parameter
 from nmt.system.tables import Table
 from nmt.translation.stream import translate_texts, within_memory
 from nmt.translation.translator import Translator
@@ -187,7 +188,8 @@ def evaluate_model(
     (saved, *others), processor = models, translator.processor
     name = name or ", ".join(str(model.path) for model in models)
     if name in against:
-        raise ConfigError(f"--against {name}: is the model that is evaluated; give another system")
+        against_itself = Parameter("against", name)
+        raise ConfigError("{system}: is the model that is evaluated; give another system", system=against_itself)
     inputs = find_short_inputs(*saved.config.data.languages) if short_inputs else []
     rules = ScoringRules.for_config(saved.config, repaired=repaired)
     sources = [example.src for example in examples]
@@ -264,8 +266,12 @@ def check_comparable(examples: Sequence[Example]) -> None:
         DataError: It is.
     """
     if len(examples) > MAX_TESTED:
-        most = f"compare systems on at most {MAX_TESTED:,} of them"
-        raise DataError(f"--against: the test set has {len(examples):,} sentences; {most}")
+        raise DataError(
+            "{against}: the test set has {sentences} sentences; compare systems on at most {most} of them",
+            against=Parameter("against"),
+            sentences=f"{len(examples):,}",
+            most=f"{MAX_TESTED:,}",
+        )
 
 
 def _judge_short_inputs(translator: Translator, inputs: Sequence[ShortInput]) -> ShortInputResult:

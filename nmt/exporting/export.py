@@ -10,6 +10,7 @@ from typing import Annotated
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPath, as_path, as_paths, atomic_file, read_json, set_default_permissions, write_json
+from nmt.system.messages import Parameter
 from nmt.system.options import Option
 from nmt.system.outputs import check_files, check_output
 from nmt.system.replacement import atomic_directory, locked
@@ -74,13 +75,20 @@ def export(
     sources = [find_model(as_path(model)), *map(find_model, as_paths(against))]
     quantization = form.quantizations[0] if quantization is None else quantization
     if quantization not in form.quantizations:
-        raise ConfigError(f"`quantization`: {to} has {', '.join(form.quantizations)}, not {quantization}")
+        raise ConfigError(
+            "{quantization}: {to} has {known}",
+            quantization=Parameter("quantization", quantization),
+            to=to,
+            known=", ".join(form.quantizations),
+        )
     if missing := [name for name in form.packages if importlib.util.find_spec(name) is None]:
         raise ConfigError(f"{to} needs {', '.join(missing)}: pip install {' '.join(missing)}")
     if against and not form.several:
-        raise ConfigError(f"`against`: {to} holds one model; leave it out")
+        raise ConfigError("{against}: {to} holds one model; leave it out", against=Parameter("against"), to=to)
     if path.suffix != (form.suffix or path.suffix):
-        raise DataError(f"{path}: give a file that ends in {form.suffix} as `output`")
+        raise DataError(
+            "{output}: give a file that ends in {suffix}", output=Parameter("output", path), suffix=form.suffix
+        )
     with locked(path):
         (_check_file if form.suffix else _check_folder)(path, overwrite)
         models = [load_model(source, allowed_classes=allowed_classes) for source in sources]
@@ -99,7 +107,7 @@ def export(
 
 
 def _check_file(path: Path, overwrite: bool) -> None:
-    check_files({"`output`": path}, (), overwrite=overwrite)
+    check_files({"output": path}, (), overwrite=overwrite)
 
 
 def _check_folder(path: Path, overwrite: bool) -> None:
@@ -108,7 +116,12 @@ def _check_folder(path: Path, overwrite: bool) -> None:
         ours = {MARKER, *read_json(path / MARKER)["files"]}
         others = sorted({str(file.relative_to(path)) for file in path.rglob("*") if not file.is_dir()} - ours)
         if others:
-            raise DataError(f"{path}: contains {others[0]}, which is not part of an export; choose another `output`")
+            raise DataError(
+                "{path}: contains {other}, which is not part of an export; choose another {output}",
+                path=path,
+                other=others[0],
+                output=Parameter("output"),
+            )
 
 
 def _list_files(to: str, folder: Path) -> None:

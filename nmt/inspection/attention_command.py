@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, as_paths, write_json
+from nmt.system.messages import Parameter
 from nmt.system.options import Option
 from nmt.system.surroundings import plain_torch
 from nmt.translation.loading import open_translator
@@ -66,19 +67,22 @@ def measure_attention(
         NmtError: The model, the text or the links cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
+    names = {name: Parameter(name) for name in ("sentence", "target", "gold", "src", "ref", "forced")}
     if target is not None and sentence is None:
-        raise ConfigError("--target is for one sentence, given as the argument")
+        raise ConfigError("{target} is for one sentence: give {sentence}", **names)
     if gold is not None and not forced:
-        raise ConfigError("--gold aligns references: give a split, or --src with --ref, and --forced")
+        raise ConfigError("{gold} aligns references: give a split, or {src} with {ref}, and {forced}", **names)
     if forced and (sentence is not None or (src is not None and ref is None)):
-        raise ConfigError("--forced reads references: give a split, or --src with --ref; for a sentence --target")
+        raise ConfigError(
+            "{forced} reads references: give a split, or {src} with {ref}; for a sentence {target}", **names
+        )
     from nmt.drawing.picture import check_picture
     from nmt.evaluation.input_text import InputText
     from nmt.inspection.all_heads import measure_heads
     from nmt.inspection.attention_report import draw_attention_statistics, make_attention_report
     from nmt.system.outputs import check_files
 
-    check_files({"--json": json_path, "--picture": picture}, (src, ref, gold), overwrite=overwrite)
+    check_files({"json_path": json_path, "picture": picture}, (src, ref, gold), overwrite=overwrite)
     if picture is not None:
         check_picture(Path(picture))
     text = InputText.read(sentence, split, links_of, data=data, src=src, ref=ref, gold=gold, target=target)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
+from nmt.system.messages import Parameter
 from nmt.system.options import Argument
 from nmt.system.surroundings import plain_torch
 from nmt.translation.stream import within_memory
@@ -80,13 +81,19 @@ def explain(
         raise DataError("the sentence has no words; give a sentence")
     sources, forced = _read(translator, sentence, target)
     if not 1 <= step <= len(forced.tokens):
-        raise ConfigError(f"--step {step}: the translation has {len(forced.tokens)} steps: {' '.join(forced.tokens)}")
+        raise ConfigError(
+            "{step}: the translation has {count} steps: {tokens}",
+            step=Parameter("step", step),
+            count=len(forced.tokens),
+            tokens=" ".join(forced.tokens),
+        )
     readings = {name: forced}
     for other, (saved, its_translator) in others:
         tokens, readings[other] = _read(its_translator, sentence, forced.text)
         if (tokens, readings[other].tokens) != (sources, forced.tokens):
             text = " ".join([*tokens, "->", *readings[other].tokens])
-            raise ConfigError(f"--against {saved.path}: has other tokens for the same text: {text}")
+            system = Parameter("against", saved.path)
+            raise ConfigError("{system}: has other tokens for the same text: {text}", system=system, text=text)
     known = translator.processor.src_vocabulary
     unknown = [token for token in sources[:-1] if known.encode([token]) == [UNK_ID]]  # without the end
     lines = [f"{sentence} -> {forced.text}", *([f"read as unknown words: {' '.join(unknown)}"] if unknown else [])]

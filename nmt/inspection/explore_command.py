@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
+from nmt.system.messages import Message, Parameter
 from nmt.system.options import Option
 from nmt.system.surroundings import plain_torch
 from nmt.text.languages import are_same_languages
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from nmt.inspection.html_page import Page
     from nmt.models.storage import SavedModel
     from nmt.translation.translator import Translator
-
-
-PAGE_NAME = "--output {}: a page is HTML; give a name that ends in .html"
 
 
 @as_nmt_errors()
@@ -74,8 +72,8 @@ def explore(
         OutOfMemory: Memory ran out.
     """
     drawn = "statistics" if sentence is None else "weights of the sentence"
-    picture = "" if against else f"--picture draws the {drawn}"
-    check_page(output, (src, ref, gold), overwrite=overwrite, otherwise=picture)
+    otherwise = Message("; {picture} draws the {drawn}", picture=Parameter("picture"), drawn=drawn)
+    check_page(output, (src, ref, gold), overwrite=overwrite, otherwise=Message("") if against else otherwise)
     from nmt.corpus.splitting import Example
     from nmt.evaluation.input_text import InputText
     from nmt.inspection.explorer_data import make_explorer_page
@@ -83,7 +81,10 @@ def explore(
 
     has_text = any(argument is not None for argument in (sentence, src, split, data, sample))
     if training and (has_text or against):
-        raise ConfigError("--training shows the sentences that one run has watched: leave other text and models out")
+        raise ConfigError(
+            "{training} shows the sentences that one run has watched: leave other text and models out",
+            training=Parameter("training", True),
+        )
     text = InputText.read(sentence, split, links_of, data=data, src=src, ref=ref, gold=gold)
     opened = open_all(model, against, device, allowed_classes)
     watched = read_attention(opened[0][0].path.parent) if training else None
@@ -123,11 +124,16 @@ def check_languages(models: Sequence[SavedModel]) -> None:
     wanted, *others = (saved.config.data.languages for saved in models)
     for saved, languages in zip(models[1:], others, strict=True):
         if not are_same_languages(languages, wanted):
-            raise ConfigError(f"--against {saved.path}: translates {'-'.join(languages)}, not {'-'.join(wanted)}")
+            raise ConfigError(
+                "{against}: translates {found}, not {wanted}",
+                against=Parameter("against", saved.path),
+                found="-".join(languages),
+                wanted="-".join(wanted),
+            )
 
 
 def check_page(
-    output: AnyPath | None, inputs: Sequence[AnyPath | None], *, overwrite: bool, otherwise: str = ""
+    output: AnyPath | None, inputs: Sequence[AnyPath | None], *, overwrite: bool, otherwise: str | Message = ""
 ) -> None:
     """Check the file that a page is written to: devices and pipes are allowed.
 
@@ -141,5 +147,9 @@ def check_page(
 
     path = as_path(output)
     if path is not None and path.suffix.lower() not in (".html", ".htm") and (path.is_file() or not path.exists()):
-        raise DataError("; ".join(filter(None, [PAGE_NAME.format(path), otherwise])))
-    check_files({"--output": output}, inputs, overwrite=overwrite)
+        raise DataError(
+            "{output}: a page is HTML; give a name that ends in .html{otherwise}",
+            output=Parameter("output", path),
+            otherwise=otherwise,
+        )
+    check_files({"output": output}, inputs, overwrite=overwrite)

@@ -1,17 +1,16 @@
-"""Errors for users. A message says where, what was found and what to do."""
+"""Errors for users. A message names the place, what was found and what to do; see `nmt.system.messages`."""
 
 import contextlib
 import errno
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from nmt.system.messages import PYTHON, Dialect, Message, Parameter
+from nmt.system.messages import printable as printable
+from nmt.system.messages import shorten as shorten
+
 SHOWN_NAMES = 5
 """Maximum number of names that a message lists."""
-SHOWN_CHARACTERS = 100
-"""Maximum length of user text in a message."""
-
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
 CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters in an untrusted vocabulary that could control a terminal; white space is not included."""
 
@@ -19,11 +18,36 @@ CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\
 class NmtError(Exception):
     """Base class of every error that a user can cause and fix.
 
-    Its arguments are problems, which become lines of the message. They may name untrusted files: see `printable`.
+    Its text is that of its problems, each on a line, in its dialect. They may name untrusted files: see `printable`.
+
+    Args:
+        problems: What is wrong. Text that is given without values is shown as it is.
+        values: What the fields of a single problem stand for; see `Message`.
+
+    Attributes:
+        problems: What is wrong.
+        dialect: How the parameters are named. A front end sets it before it shows the text.
     """
 
+    def __init__(self, *problems: str | Message, **values: object) -> None:
+        super().__init__(*problems)
+        if values:
+            (text,) = problems
+            problems = (Message(str(text), **values),)
+        self.problems = tuple(problem if isinstance(problem, Message) else Message(problem) for problem in problems)
+        self.dialect: Dialect = PYTHON
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters that it names; the first one is usually what is wrong."""
+        return tuple(parameter for problem in self.problems for parameter in problem.parameters)
+
+    def say(self, dialect: Dialect) -> str:
+        """The text in a dialect, a line for each problem."""
+        return "\n".join(printable(problem.say(dialect)) for problem in self.problems)
+
     def __str__(self) -> str:
-        return "\n".join(map(printable, self.args))
+        return self.say(self.dialect)
 
 
 class ConfigError(NmtError):
@@ -116,21 +140,6 @@ _OUT_OF_MEMORY = (
     "out of memory",
     "could not create a primitive",
 )
-
-
-def printable(text: str) -> str:
-    r"""Escape text so that it stays on one line and cannot control a terminal.
-
-    Control characters, line and paragraph separators, direction marks and lone surrogates become escapes such as \n,
-    \x1b or \u2028. For names and text from untrusted files.
-    """
-    return _UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], text)
-
-
-def shorten(text: str) -> str:
-    """Truncate and escape untrusted text."""
-    cut = len(text) > SHOWN_CHARACTERS
-    return printable(text[:SHOWN_CHARACTERS]) + ("..." if cut else "")
 
 
 def list_names(names: Sequence[str], most: int = SHOWN_NAMES) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from nmt.system.errors import DataError
 from nmt.system.files import AnyPath, as_path, file_above, is_stream, real_path
+from nmt.system.messages import Message, Parameter
 
 
 class Kind(NamedTuple):
@@ -27,6 +28,8 @@ class Kind(NamedTuple):
     marker: str
     companion: str
 
+
+Needed = Mapping[str, Path | None] | Mapping[str | Parameter, Path | None]
 
 DATA = Kind("data directory", "data.json", "train.src.ids.npy")
 MODEL = Kind("model directory", "model.json", "model.safetensors")
@@ -45,14 +48,14 @@ _LEFTOVER = re.compile(r"\.(.+)\.(partial.*|earlier)")
 """Name of what a killed command leaves behind: its unfinished output, or the earlier one that it was to replace."""
 
 
-def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Mapping[str, Path | None]) -> None:
+def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Needed) -> None:
     """Reject an output folder that contains files to keep, or that is inside another directory of nmt.
 
     Args:
         directory: The output folder.
         kind: Its kind.
         overwrite: Whether an earlier result may be replaced.
-        needed: Paths that the command reads, by option or config key.
+        needed: Paths that the command reads, by parameter or config key.
 
     Raises:
         DataError: The folder contains something else, or is inside another directory of nmt.
@@ -61,11 +64,21 @@ def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Map
     real = real_path(directory)
     for name, path in needed.items():
         if path is not None and real_path(path).is_relative_to(real):
-            raise DataError(f"{name}: {path} would be lost when {directory} is replaced; choose another `output`")
+            raise DataError(
+                "{name}: {path} would be lost when {directory} is replaced; choose another {output}",
+                name=name,
+                path=path,
+                directory=directory,
+                output=Parameter("output"),
+            )
     for path in sorted(found.relative_to(directory) for found in directory.rglob("*")):  # links are not followed
         if not _is_ours(path.name) or (path == Path("README.md") and kind is not MODEL):
-            what = f"contains {path}, which nmt did not write"
-            raise DataError(f"{directory}: {what}; move it away, or choose another `output`")
+            raise DataError(
+                "{directory}: contains {path}, which nmt did not write; move it away, or choose another {output}",
+                directory=directory,
+                path=path,
+                output=Parameter("output"),
+            )
 
 
 def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
@@ -79,17 +92,34 @@ def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
     Raises:
         DataError: The folder is inside another directory, or is not empty and may not be replaced.
     """
+    output = Parameter("output")
     if enclosing := _enclosing(real_path(directory)):
         kind, folder = enclosing
-        raise DataError(f"{directory}: is inside the {kind.name} {folder}; choose another `output`")
+        raise DataError(
+            "{directory}: is inside the {kind} {folder}; choose another {output}",
+            directory=directory,
+            kind=kind.name,
+            folder=folder,
+            output=output,
+        )
     if directory.is_file():
-        raise DataError(f"{directory}: is a file; give a folder as `output`")
+        raise DataError("{directory}: is a file; give a folder as {output}", directory=directory, output=output)
     if not directory.exists() or all(_LEFTOVER.fullmatch(path.name) for path in directory.iterdir()):
         return
     if not (directory / marker).exists():
-        raise DataError(f"{directory}: contains other files (no {marker}); choose another `output`")
+        raise DataError(
+            "{directory}: contains other files (no {marker}); choose another {output}",
+            directory=directory,
+            marker=marker,
+            output=output,
+        )
     if not overwrite:
-        raise DataError(f"{directory}: contains an earlier result; add `overwrite=True` or choose another `output`")
+        raise DataError(
+            "{directory}: contains an earlier result; add {overwrite} or choose another {output}",
+            directory=directory,
+            overwrite=Parameter("overwrite", True),
+            output=output,
+        )
 
 
 def check_files(
@@ -97,7 +127,7 @@ def check_files(
     inputs: Iterable[AnyPath | None],
     *,
     overwrite: bool,
-    advice: Mapping[str, str] = {},
+    advice: Mapping[str, Message] = {},
 ) -> None:
     """Reject output files without a folder, or that would overwrite an input, each other, or part of nmt's directories.
 
@@ -105,36 +135,46 @@ def check_files(
     data and model directories may not.
 
     Args:
-        outputs: Files to write, by option; devices and pipes are allowed.
+        outputs: Files to write, by the name of their parameter; devices and pipes are allowed.
         inputs: Files that the command reads.
         overwrite: Whether files that are not empty may be replaced.
-        advice: By option, a third way out for who names a file that is not empty; {} stands for its path, quoted.
+        advice: By parameter, a third way out for who names a file that is not empty.
 
     Raises:
         DataError: An output is rejected.
     """
-    taken = {Path(path): "is read by this command" for path in inputs if path is not None}
-    for option, path in zip(outputs, map(as_path, outputs.values()), strict=True):
+    taken = {Path(path): Message("is read by this command") for path in inputs if path is not None}
+    for name, path in zip(outputs, map(as_path, outputs.values()), strict=True):
+        given = Parameter(name, path)
         if path is not None and path.is_dir():
-            raise DataError(f"{option} {path}: is a folder; choose another file")
+            raise DataError("{given}: is a folder; choose another file", given=given)
         if path is None or (path.exists() and not path.is_file()):
             continue
         if file := file_above(path):
-            raise DataError(f"{option} {path}: {file} is a file, not a folder; choose another file")
+            raise DataError("{given}: {file} is a file, not a folder; choose another file", given=given, file=file)
         if not path.parent.is_dir():
-            raise DataError(f"{option} {path}: the folder {path.parent} does not exist; create it")
+            folder = path.parent
+            raise DataError("{given}: the folder {folder} does not exist; create it", given=given, folder=folder)
         for other, use in taken.items():
             if _is_same(path, other):
-                raise DataError(f"{option} {path}: {use}; choose another file")
-        taken[path] = f"is also given for {option}"
+                raise DataError("{given}: {use}; choose another file", given=given, use=use)
+        taken[path] = Message("is also given for {parameter}", parameter=Parameter(name))
         if enclosing := _enclosing(real_path(path)):
             kind, folder = enclosing
             if kind is not RUN or _is_ours(real_path(path).relative_to(folder).parts[0]):
-                raise DataError(f"{option} {path}: is inside the {kind.name} {folder}; choose another file")
+                raise DataError(
+                    "{given}: is inside the {kind} {folder}; choose another file",
+                    given=given,
+                    kind=kind.name,
+                    folder=folder,
+                )
         if not overwrite and path.exists() and path.stat().st_size and not is_stream(path):
-            ways = "choose another file, or replace it with `overwrite=True`"
-            more = advice.get(option, "").replace("{}", repr(str(path)))
-            raise DataError(f"{option} {path}: exists and is not empty; {'; '.join(filter(None, [ways, more]))}")
+            raise DataError(
+                "{given}: exists and is not empty; choose another file, or replace it with {overwrite}{more}",
+                given=given,
+                overwrite=Parameter("overwrite", True),
+                more=advice.get(name, ""),
+            )
 
 
 def _enclosing(path: Path) -> tuple[Kind, Path] | None:

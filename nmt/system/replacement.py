@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 
 from nmt.system.errors import DataError
 from nmt.system.files import file_above, hidden_path, naming
+from nmt.system.messages import Parameter
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +159,12 @@ def locked(directory: Path, timeout: float = 0) -> Iterator[None]:
         DataError: Another command holds the lock, or the path leads through a file.
     """
     if file := file_above(directory):
-        raise DataError(f"{directory}: {file} is a file, not a folder; choose another `output`")
+        raise DataError(
+            "{directory}: {file} is a file, not a folder; choose another {output}",
+            directory=directory,
+            file=file,
+            output=Parameter("output"),
+        )
     path = hidden_path(directory, "lock")
     missing = [parent for parent in path.parents if not parent.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from typing import Any, Self
 from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import check_file, read_bytes, write_json
 from nmt.system.limits import MAX_TEXT_FILE
+from nmt.system.messages import Message, Parameter
 from nmt.text.casing import Casing, lower
 from nmt.text.languages import base_language
 from nmt.text.piece_model import Algorithm, read_training
@@ -289,19 +290,32 @@ class SubwordTokenizer(Tokenizer):
             message = " ".join(str(error).split())
             larger = re.search(r"[Vv]ocabulary size is smaller than required_chars\. \d+ vs (\d+)", message)
             limit = re.search(r"value <= (\d+)", message)
+            advice: str | Message
             if limit:
                 most = int(limit[1])  # most of that many are so rare that little is learnt about them
                 least = max(most // 4, count_needed(characters, whole))
-                remedy = f"use fewer: `overrides={{'{PIECES}': {least}}}`" if 400 <= most > least else f"lower {PIECES}"
-                problem = f"the training text has at most {most}; {remedy}"
-                raise TooLittleText(f"cannot learn {vocabulary_size} {algorithm} pieces: {problem}") from None
+                remedy = Message("use fewer: {pieces}", pieces=Parameter("overrides", {PIECES: least}))
+                if most < 400 or most <= least:
+                    remedy = Message(f"lower {PIECES}")
+                raise TooLittleText(
+                    "cannot learn {number} {algorithm} pieces: the training text has at most {most}; {remedy}",
+                    number=vocabulary_size,
+                    algorithm=algorithm,
+                    most=most,
+                    remedy=remedy,
+                ) from None
             if larger:
                 advice = f"the text has {larger[1]} different characters; raise {PIECES}"
             elif "INTERNAL" in message:
                 advice = f"SentencePiece itself needs three; raise {PIECES}"
             else:
                 advice = shorten(message)
-            raise DataError(f"cannot learn {vocabulary_size} {algorithm} pieces: {advice}") from None
+            raise DataError(
+                "cannot learn {size} {algorithm} pieces: {advice}",
+                size=vocabulary_size,
+                algorithm=algorithm,
+                advice=advice,
+            ) from None
         return cls(model.getvalue(), lowercase=lowercase, casing=casing)
 
     def tokenize(self, lines: Sequence[str]) -> Iterator[list[str]]:

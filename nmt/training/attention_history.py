@@ -11,6 +11,7 @@ from nmt.corpus.splitting import Example
 from nmt.system.encoding import as_bytes
 from nmt.system.errors import DataError
 from nmt.system.files import read_json, write_json
+from nmt.system.messages import Parameter
 from nmt.training.live_page import write_live_page
 from nmt.translation.sharpness import step_statistics
 from nmt.translation.translation import Translation
@@ -59,8 +60,12 @@ def read_attention(run: Path) -> dict[str, Any]:
         DataError: It is missing or damaged.
     """
     if not (run / WATCHED).is_file():
-        advice = "train with `overrides={'train.watch': 8}` to store attention at each validation"
-        raise DataError(f"{run}: has no {WATCHED}; {advice}")
+        raise DataError(
+            "{run}: has no {file}; train with {watch} to store attention at each validation",
+            run=run,
+            file=WATCHED,
+            watch=Parameter("overrides", {"train.watch": 8}),
+        )
     history: dict[str, Any] = read_json(run / WATCHED, MAX_SIZE)
     with contextlib.suppress(LookupError, TypeError, ValueError):
         if history["format_version"] == FORMAT_VERSION and _is_whole(history["sentences"], history["validations"]):

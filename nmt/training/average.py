@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from nmt.system import options
 from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors, list_names
 from nmt.system.files import AnyPath, AnyPaths, as_paths
+from nmt.system.messages import Parameter
 from nmt.system.options import Argument, Option
 from nmt.system.replacement import locked
 from nmt.system.surroundings import plain_torch
@@ -61,7 +62,8 @@ def average(
     directories = [find_model(path) for path in paths] if last is None else _latest(paths, last)
     if len(directories) < 2:
         raise ConfigError(
-            "an average needs at least two models: give several, or with --last N those that one run has kept"
+            "an average needs at least two models: give several, or with {last} those that one run has kept",
+            last=Parameter("last"),
         )
     with locked(folder):
         needed = {f"model {number}": directory for number, directory in enumerate(directories, 1)}
@@ -109,9 +111,9 @@ def _latest(paths: Sequence[Path], last: int) -> list[Path]:
     from nmt.models.run_records import MODELS, find_run
 
     if len(paths) != 1:
-        raise ConfigError("--last averages models of one run: give one")
+        raise ConfigError("{last} averages models of one run: give one", last=Parameter("last"))
     if last < 2:
-        raise ConfigError(f"--last {last}: must be at least 2")
+        raise ConfigError("{last}: must be at least 2", last=Parameter("last", last))
     models = sorted((find_run(paths[0]) / MODELS).glob("update-*"))
     if len(models) < last:
         advice = "set train.checkpoint.keep_best before training"

@@ -17,6 +17,7 @@ from nmt.models.storage import save_model
 from nmt.system.device import describe_environment
 from nmt.system.errors import DataError, RunInterrupted, TrainingError
 from nmt.system.files import append_text, check_file, write_json, write_text
+from nmt.system.messages import Parameter
 from nmt.system.outputs import RUN, check_directory
 from nmt.system.replacement import clean_up, discard_earlier, locked, reading, replacing, set_aside
 from nmt.text.processor import TEXT
@@ -81,20 +82,31 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
     state = read_value(output, "state")
     resumable = has_checkpoint(output)
     parent = config.parent.run
-    needed = {"`data`": data, "parent": None if parent is None else Path(parent)}
+    replace = Parameter("overwrite", True)
+    needed: dict[str | Parameter, Path | None] = {
+        Parameter("data"): data,
+        "parent": None if parent is None else Path(parent),
+    }
     if resume or (restarts() and read_value(output, "launch") == launch_id()):
         for path in output.glob("*"):
             check_file(path, output)
         if resumable:
             return True
         if state in ("finished", "stopped"):
-            advice = "restore them, or start over with `overwrite=True`"
-            raise DataError(f"{output}: this run is {state}, but its checkpoints are missing; {advice}")
+            raise DataError(
+                "{run}: this run is {state}, but its checkpoints are missing; restore them, or start over with "
+                "{replace}",
+                run=output,
+                state=state,
+                replace=replace,
+            )
         log.info(f"{output}: no checkpoint yet; starting from scratch")
         overwrite = state is not None
     elif (resumable if state is None else state != "finished") and not overwrite:
-        how = f"resume with: {command_to_resume(output, data)}; or" if resumable else "it has no checkpoint;"
-        raise DataError(f"{output}: contains an unfinished run; {how} replace it with `overwrite=True`")
+        way = f"resume with: {command_to_resume(output, data)}; or" if resumable else "it has no checkpoint;"
+        raise DataError(
+            "{run}: contains an unfinished run; {way} replace it with {replace}", run=output, way=way, replace=replace
+        )
     check_directory(output, RUN, overwrite=overwrite, needed=needed)
     return False
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from nmt.corpus.prepare import find_prepared_data
 from nmt.system import options
 from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors, when_out_of_memory
+from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
 
 if TYPE_CHECKING:
@@ -65,8 +66,11 @@ def train(
     from nmt.training.distributed import join_workers
 
     if overwrite and resume:
-        both = "`overwrite=True` starts a new run and `resume=True` continues an earlier one"
-        raise ConfigError(f"{both}: give only one of them")
+        raise ConfigError(
+            "{overwrite} starts a new run and {resume} continues an earlier one: give only one of them",
+            overwrite=Parameter("overwrite", True),
+            resume=Parameter("resume", True),
+        )
     settings, folder = find_prepared_data(config, overrides, data)
     run = settings.run_directory if output is None else Path(output)
     with (

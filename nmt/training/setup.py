@@ -20,6 +20,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import SavedModel, load_model
 from nmt.system.device import resolve_precision, use_fast_products
 from nmt.system.errors import CheckpointError, ConfigError, DataError, when_out_of_memory
+from nmt.system.messages import Message, Parameter, setting
 from nmt.text.vocabulary import SPECIAL_TOKENS
 from nmt.training.distributed import SINGLE, Workers
 from nmt.training.state import TrainState
@@ -33,10 +34,19 @@ def with_text_of(config: Config, data: DataDirectory) -> Config:
     config = config.model_copy(update={"data": data.config.data})
     differing = differing_keys(data.config.text, config.text, "text.")
     if differing:
-        what, advice = ", ".join(differing), "preprocess again, or train with the config of the data"
+        advice = Message("preprocess again, or train with the config of the data")
         if recorded := settings_of_recorded(data.config.parent, config.parent):
-            advice = f"the data has another parent or other pieces: set `overrides={recorded}`, or {advice}"
-        raise ConfigError(f"{data.path}: was preprocessed with other settings: {what}; {advice}")
+            advice = Message(
+                "the data has another parent or other pieces: set {recorded}, or {otherwise}",
+                recorded=Parameter("overrides", recorded),
+                otherwise=advice,
+            )
+        raise ConfigError(
+            "{data}: was preprocessed with other settings: {differing}; {advice}",
+            data=data.path,
+            differing=", ".join(differing),
+            advice=advice,
+        )
     return config
 
 
@@ -96,10 +106,19 @@ def make_model(
         if config.parent.pieces == "own":
             say(f"parent: {parent.path} has {shared}; the vectors of the others are new")
         elif (parent.src_vocabulary, parent.tgt_vocabulary) != (data.src_vocabulary, data.tgt_vocabulary):
-            advice = f"preprocess with `overrides={{'parent': '{config.parent.run}'}}`, or set parent.pieces=own"
+            remedy = Message(
+                "preprocess with {parent}, or set parent.pieces=own", parent=setting(parent=config.parent.run)
+            )
             if recorded := settings_of_recorded(data.config.parent, config.parent):
-                advice = f"set `overrides={recorded}`, with which the data was prepared"
-            raise ConfigError(f"parent: {parent.path} has other vocabularies than {data.path}; {advice}")
+                remedy = Message(
+                    "set {recorded}, with which the data was prepared", recorded=Parameter("overrides", recorded)
+                )
+            raise ConfigError(
+                "parent: {parent} has other vocabularies than {data}; {remedy}",
+                parent=parent.path,
+                data=data.path,
+                remedy=remedy,
+            )
     return model
 
 

@@ -12,6 +12,7 @@ from nmt.models.run_records import find_model
 from nmt.system.errors import DataError
 from nmt.system.files import check_file, sha256
 from nmt.system.limits import MAX_TEXT_FILE
+from nmt.system.messages import Message, Parameter
 from nmt.system.replacement import atomic_directory
 from nmt.text.processor import SEEN, TEXT, TEXT_FILES, copy_text_files
 
@@ -32,7 +33,8 @@ def keep_text(config: Config, data: DataDirectory, run: Path) -> None:
     parent, folder = config.parent.run, check_file(run / TEXT, run)
     if folder.exists():
         checksums = {name: sum for name, sum in data.checksums.items() if name != SEEN or parent is None}
-        check_text(folder, checksums, "restore it, or start over with `overwrite=True`")
+        overwrite = Parameter("overwrite", True)
+        check_text(folder, checksums, Message("restore it, or start over with {overwrite}", overwrite=overwrite))
         return
     with atomic_directory(folder) as temporary:
         copy_text_files(data.text, temporary)
@@ -40,7 +42,7 @@ def keep_text(config: Config, data: DataDirectory, run: Path) -> None:
             _add_seen(temporary / SEEN, find_model(Path(parent)) / TEXT / SEEN)
 
 
-def check_text(folder: Path, checksums: Mapping[str, str], advice: str) -> None:
+def check_text(folder: Path, checksums: Mapping[str, str], advice: str | Message) -> None:
     """Compare text files with the checksums of `nmt preprocess`, if there are any.
 
     Raises:
@@ -49,7 +51,9 @@ def check_text(folder: Path, checksums: Mapping[str, str], advice: str) -> None:
     for name in TEXT_FILES:
         path = check_file(folder / name, folder)
         if name in checksums and not (path.is_file() and sha256(path) == checksums[name]):
-            raise DataError(f"{path}: is missing or has changed since nmt preprocess wrote it; {advice}")
+            raise DataError(
+                "{path}: is missing or has changed since nmt preprocess wrote it; {advice}", path=path, advice=advice
+            )
 
 
 def _add_seen(path: Path, other: Path) -> None:

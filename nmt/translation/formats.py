@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nmt.system.errors import ConfigError
+from nmt.system.messages import Parameter
 from nmt.translation.words import align_words
 
 if TYPE_CHECKING:
@@ -143,10 +144,21 @@ def choose_format(
     """
     name = name or (NBestFormat.name if n_best > 1 else TextFormat.name)
     if name not in FORMATS:
-        raise ConfigError(f"--format {name}: there are {', '.join(FORMATS)}")
+        raise ConfigError("{format}: there are {known}", format=Parameter("format", name), known=", ".join(FORMATS))
     if n_best > 1 and not FORMATS[name].several:
         names = " or ".join(name for name, kind in FORMATS.items() if kind.several)
-        raise ConfigError(f"--n-best {n_best}: {name} shows one translation per line; use --format {names}")
+        raise ConfigError(
+            "{n_best}: {name} shows one translation per line; use {names} as {format}",
+            n_best=Parameter("n_best", n_best),
+            name=name,
+            names=names,
+            format=Parameter("format"),
+        )
     if with_attention and name != JsonLinesFormat.name:
-        raise ConfigError(f"--with-attention: {name} has no place for attention weights; use --format jsonl")
+        raise ConfigError(
+            "{attention}: {name} has no place for attention weights; use {format}",
+            attention=Parameter("with_attention", True),
+            name=name,
+            format=Parameter("format", JsonLinesFormat.name),
+        )
     return FORMATS[name](processor, with_attention)

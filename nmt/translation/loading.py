@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths, check_file, sha256
+from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
 from nmt.text.languages import split_code
 
@@ -128,12 +129,11 @@ def open_translator(
     splitter = SentenceSplitter(src, "" if spaced else tgt) if split_sentences else None
     entries = None
     if dictionary is not None:
+        file = Parameter("dictionary", dictionary)
         if processor.tgt_tokenizer.kind == "subword" or processor.src_tokenizer.kind == "subword":
-            raise ConfigError(
-                f"--dictionary {dictionary}: is for models of words; this one writes unknown words in pieces"
-            )
+            raise ConfigError("{file}: is for models of words; this one writes unknown words in pieces", file=file)
         if not settings.replace_unknown:
-            raise ConfigError(f"--dictionary {dictionary}: needs decode.replace_unknown, which is off in this model")
+            raise ConfigError("{file}: needs decode.replace_unknown, which is off in this model", file=file)
         entries = read_dictionary(dictionary, processor)
     more = [other.model for other in others]
     described = (

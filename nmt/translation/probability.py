@@ -12,6 +12,7 @@ from typing import Annotated
 from nmt.system import options
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import as_path
+from nmt.system.messages import Parameter
 from nmt.system.options import Option
 from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
@@ -60,9 +61,9 @@ def score(
     from nmt.translation.formats import FORMATS
 
     if format not in ("text", "jsonl"):
-        raise ConfigError(f"--format {format}: must be text or jsonl")
+        raise ConfigError("{format}: must be text or jsonl", format=Parameter("format", format))
     paths = Path(src), Path(tgt)
-    check_files({"--output": as_path(output)}, paths, overwrite=overwrite)
+    check_files({"output": as_path(output)}, paths, overwrite=overwrite)
     translator = load(model, device=device, batch_size=batch_size, precision=precision, allowed_classes=allowed_classes)
     shape = None if format == "text" else FORMATS[format](translator.processor)
     number, log_prob, tokens = 0, 0.0, 0

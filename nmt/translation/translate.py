@@ -16,6 +16,7 @@ from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, as_path, is_stream, sha256
 from nmt.system.limits import MAX_BEAM_SIZE
+from nmt.system.messages import Parameter
 from nmt.system.options import Option
 from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
@@ -95,17 +96,15 @@ def translate(
     """
     source, target, picture, entries = map(as_path, (input, output, attention, dictionary))
     whole = source is not None and target is not None and source.is_file() and not is_stream(target)
-    conflicts = {
-        "give a sentence or --input, not both": sentence is not None and source is not None,
-        "--attention draws one sentence: give it as the argument": picture is not None and sentence is None,
-        "--attention draws the best translation: leave --format, --n-best and --with-attention out": picture is not None
-        and (format is not None or n_best > 1 or with_attention),
-        "--prefix is for one sentence, given as the argument, and goes without --attention": prefix is not None
-        and (sentence is None or picture is not None),
-        "--resume continues a file: give --input and --output, neither of them a device or pipe": resume and not whole,
-    }
-    for message in (message for message, conflict in conflicts.items() if conflict):
-        raise ConfigError(message)
+    _check_conflicts(
+        sentence=sentence is not None,
+        input=source is not None,
+        attention=picture is not None,
+        several=format is not None or n_best > 1 or with_attention,
+        prefix=prefix is not None,
+        resume=resume,
+        whole=whole,
+    )
     from nmt.system.outputs import check_files
     from nmt.translation.alignment import draw_attention
     from nmt.translation.formats import choose_format
@@ -114,7 +113,7 @@ def translate(
     warn_of_file(sentence or "", "--input")
     read = [] if sentence is not None else [source or Path("/dev/stdin")]
     replace = overwrite or (resume and target is not None and is_unfinished(target))
-    check_files({"--output": target, "--attention": picture}, [*read, entries], overwrite=replace)
+    check_files({"output": target, "attention": picture}, [*read, entries], overwrite=replace)
     name, opened = _open_text(sentence, source)
     with opened as stream:
         translator = load(
@@ -174,6 +173,43 @@ def warn_of_file(sentence: str, option: str) -> None:
             log.warning(f"{sentence}: taken as a sentence, but is a file too; for that: {option} '{sentence}'")
 
 
+def _check_conflicts(
+    *, sentence: bool, input: bool, attention: bool, several: bool, prefix: bool, resume: bool, whole: bool
+) -> None:
+    """Refuse parameters that do not go together.
+
+    Args:
+        sentence: True if a sentence is given.
+        input: True if a file is given.
+        attention: True if the weights are drawn.
+        several: True if more than the text of the best translation is asked for.
+        prefix: True if the beginning of the translation is given.
+        resume: True if an unfinished translation is continued.
+        whole: True if a file is translated into another.
+
+    Raises:
+        ConfigError: Two of them conflict; the first conflict is named.
+    """
+    names = ("sentence", "input", "output", "attention", "format", "n_best", "with_attention", "prefix", "resume")
+    parameters = {name: Parameter(name) for name in names}
+    problems = {
+        "give {sentence} or {input}, not both": sentence and input,
+        "{attention} draws one sentence: give {sentence}": attention and not sentence,
+        "{attention} draws the best translation: leave {format}, {n_best} and {with_attention} out": (
+            attention and several
+        ),
+        "{prefix} is for one sentence: give {sentence}, and leave {attention} out": (
+            prefix and (not sentence or attention)
+        ),
+        "{resume} continues a file: give {input} and {output}, neither of them a device or pipe": (
+            resume and not whole
+        ),
+    }
+    for text, is_conflict in problems.items():
+        if is_conflict:
+            raise ConfigError(text, **parameters)
+
+
 def _open_text(sentence: str | None, path: Path | None) -> tuple[str, AbstractContextManager[io.BufferedIOBase]]:
     """The name of what is to be translated, for messages, and its bytes."""
     if sentence is not None:
@@ -182,7 +218,11 @@ def _open_text(sentence: str | None, path: Path | None) -> tuple[str, AbstractCo
     if path is not None:
         return str(path), open_input(path)
     if sys.stdin is None:
-        raise ConfigError("standard input is closed; give a sentence or --input")
+        raise ConfigError(
+            "standard input is closed; give {sentence} or {input}",
+            sentence=Parameter("sentence"),
+            input=Parameter("input"),
+        )
     return "standard input", nullcontext(cast("io.BufferedIOBase", sys.stdin.buffer))
 
 

@@ -19,6 +19,7 @@ from nmt.search.beam_tree import BeamTree
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
 from nmt.system.errors import CONTROL, CheckpointError, ConfigError
+from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
 from nmt.text.casing import Casing, capitalize, upper
 from nmt.text.languages import base_language
@@ -300,9 +301,13 @@ class Translator:
             ConfigError: It is not.
         """
         if n_best > self.options.beam_size and self.options.sampling.temperature is None:
-            raise ConfigError(f"--n-best {n_best}: is more than the beam size; add --beam-size {n_best}")
+            raise ConfigError(
+                "{n_best}: is more than the beam size; add {beam_size}",
+                n_best=Parameter("n_best", n_best),
+                beam_size=Parameter("beam_size", n_best),
+            )
         if n_best < 1:
-            raise ConfigError(f"--n-best {n_best}: must be at least 1")
+            raise ConfigError("{n_best}: must be at least 1", n_best=Parameter("n_best", n_best))
 
     def tokenize(self, lines: Sequence[str]) -> list[list[str]]:
         """Source tokens of raw lines; an empty line has none."""
