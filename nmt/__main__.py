@@ -6,7 +6,7 @@ from nmt.system.signals import exit_on_interrupt
 def main() -> None:
     """Run the command line."""
     exit_on_interrupt()
-    from nmt.cli import main as run
+    from nmt.interface.app import main as run
 
     run()
 

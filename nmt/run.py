@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from nmt.corpus.prepare import find_prepared_data
 from nmt.evaluation.evaluate import evaluate
 from nmt.inspection.report_command import report
 from nmt.models.run_records import RunOutcome
-from nmt.system import options
 from nmt.system.errors import DataError, as_nmt_errors
 from nmt.system.files import AnyPath
 from nmt.system.surroundings import plain_torch
@@ -78,11 +77,11 @@ train = _with_run(train_run)
 
 
 def check(
-    config: Annotated[str | Path | Config, options.CONFIG],
+    config: str | Path | Config,
     *,
-    data: options.DataFolder = None,
-    overrides: Annotated[Overrides, options.SETTINGS] = (),
-    export_format: Annotated[str | None, options.Option("--for", "FORMAT")] = None,
+    data: AnyPath | None = None,
+    overrides: Overrides = (),
+    export_format: str | None = None,
 ) -> Iterator[Finding]:
     """Check data, model, memory and speed before a long run. Nothing is written.
 

@@ -16,7 +16,7 @@ import typer
 from conftest import Cli, Project, errors, write_reversal_corpus
 from processes import PIPE
 
-from nmt import cli as command_line
+from nmt.interface import app as command_line
 
 COMMAND = [sys.executable, "-m", "nmt"]
 
@@ -477,12 +477,12 @@ def test_the_package_and_help_import_nothing_heavy() -> None:
     heavy = ("torch", "spacy", "numpy", "pydantic", "yaml", "sacrebleu", "matplotlib", "pooch", "requests", "psutil")
     heavy += ("rich", "tqdm")
     program = "import sys, nmt; dir(nmt); print('typer' in sys.modules)\n"
-    program += f"import nmt.cli; print([m for m in {heavy!r} if m in sys.modules])"
+    program += f"import nmt.interface.app; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n[]\n"
 
 
-@pytest.mark.parametrize("library", ["nmt.cli", "torch"])
+@pytest.mark.parametrize("library", ["nmt.interface.app", "torch"])
 def test_an_interrupt_during_imports_is_one_line_whatever_a_library_does(here: Project, library: str) -> None:
     program = f"""
 import contextlib, importlib.abc, os, signal, sys

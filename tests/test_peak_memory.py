@@ -24,7 +24,7 @@ def step(*arguments):
 loop.train_step = step
 name, *arguments = sys.argv[1:]
 sys.argv = ["nmt", *arguments]
-from nmt.cli import main
+from nmt.interface.app import main
 try:
     main()
 finally:

@@ -8,12 +8,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
-from nmt.system.files import AnyPaths, as_names, real_path, write_json, write_text
-from nmt.system.options import Option
+from nmt.system.files import AnyPath, AnyPaths, as_names, real_path, write_json, write_text
 from nmt.system.surroundings import plain_torch
 
 if TYPE_CHECKING:
@@ -59,21 +57,21 @@ class ComparisonResult:
 @as_nmt_errors()
 @plain_torch()
 def compare(
-    comparison: Annotated[AnyPaths, options.COMPARISON] = (),
+    comparison: AnyPaths = (),
     *,
-    config: Annotated[AnyPaths, options.CONFIGS] = (),
+    config: AnyPaths = (),
     variants: Mapping[str, Overrides] | None = None,
-    vary: Annotated[Mapping[str, Sequence[Any]] | Sequence[str], options.VARIED] = (),
-    overrides: Annotated[Overrides, options.SETTINGS] = (),
-    seeds: Annotated[Sequence[int], Option(metavar="N|1,2,3", parse=options.parse_seeds)] = (),
-    budget_minutes: Annotated[float | None, Option()] = None,
-    source: Annotated[AnyPaths, options.CORPUS] = (),
-    data: options.DataFolder = None,
-    split: Annotated[str, Option(metavar="test|valid")] = "test",
-    jobs: Annotated[int | None, Option("-j", minimum=1)] = None,
-    launcher: Annotated[str | None, Option(metavar="COMMAND")] = None,
-    against: Annotated[AnyPaths, Option(metavar="NAME=FILE|CELL")] = (),
-    output: options.OutputFolder = None,
+    vary: Mapping[str, Sequence[Any]] | Sequence[str] = (),
+    overrides: Overrides = (),
+    seeds: Sequence[int] = (),
+    budget_minutes: float | None = None,
+    source: AnyPaths = (),
+    data: AnyPath | None = None,
+    split: str = "test",
+    jobs: int | None = None,
+    launcher: str | None = None,
+    against: AnyPaths = (),
+    output: AnyPath | None = None,
 ) -> ComparisonResult:
     """Train configs, and compare scores, time and attention.
 

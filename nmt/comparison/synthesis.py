@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from nmt.system import options
 from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors
-from nmt.system.files import AnyPaths, as_names
-from nmt.system.options import Option
+from nmt.system.files import AnyPath, AnyPaths, as_names
 from nmt.system.surroundings import plain_torch
 
 if TYPE_CHECKING:
@@ -39,18 +37,18 @@ class Synthesis:
 @as_nmt_errors()
 @plain_torch()
 def backtranslate(
-    config: Annotated[str | Path | Config, options.CONFIG],
+    config: str | Path | Config,
     *,
-    text: Annotated[AnyPaths, Option("-t", "FILE")] = (),
-    teacher: Annotated[AnyPaths, Option(metavar="DIR")] = (),
-    sample: options.Flag = False,
-    round_trip: Annotated[float | None, Option(minimum=0, maximum=100)] = None,
-    weight: Annotated[float, Option()] = 1.0,
-    tag: Annotated[str | None, Option(metavar="<TAG>")] = None,
-    split: Annotated[str, Option(metavar="test|valid")] = "test",
-    source: Annotated[AnyPaths, options.CORPUS] = (),
-    overrides: Annotated[Overrides, options.SETTINGS] = (),
-    output: options.OutputFolder = None,
+    text: AnyPaths = (),
+    teacher: AnyPaths = (),
+    sample: bool = False,
+    round_trip: float | None = None,
+    weight: float = 1.0,
+    tag: str | None = None,
+    split: str = "test",
+    source: AnyPaths = (),
+    overrides: Overrides = (),
+    output: AnyPath | None = None,
 ) -> Synthesis:
     """Learn from text of the target language, translated back.
 

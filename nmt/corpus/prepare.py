@@ -7,11 +7,10 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, NmtError, as_nmt_errors, when_out_of_memory
-from nmt.system.files import AnyPath, as_names, sha256, shipped, write_text
+from nmt.system.files import AnyPath, AnyPaths, as_names, sha256, shipped, write_text
 from nmt.system.messages import Call, Message, Parameter, setting
 
 if TYPE_CHECKING:
@@ -48,13 +47,13 @@ class PreparedData:
 
 @as_nmt_errors()
 def preprocess(
-    config: Annotated[str | Path | Config, options.CONFIG] = "tatoeba",
+    config: str | Path | Config = "tatoeba",
     *,
-    source: options.Sources = (),
-    output: options.OutputFolder = None,
-    drop_overlap: options.Flag = False,
-    overrides: Annotated[Overrides, options.SETTINGS] = (),
-    overwrite: options.Overwrite = False,
+    source: AnyPaths = (),
+    output: AnyPath | None = None,
+    drop_overlap: bool = False,
+    overrides: Overrides = (),
+    overwrite: bool = False,
 ) -> PreparedData:
     """Clean, split, tokenise and encode a corpus.
 

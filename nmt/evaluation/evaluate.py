@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Literal
 
-from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.system.messages import Message, Parameter
-from nmt.system.options import Option
 from nmt.system.surroundings import plain_torch
 from nmt.translation.loading import open_translator
 
@@ -22,27 +21,27 @@ if TYPE_CHECKING:
 @as_nmt_errors()
 @plain_torch()
 def evaluate(
-    model: options.Models = None,
+    model: AnyPaths | None = None,
     *,
-    split: options.Split | None = None,
-    data: options.ModelData = None,
-    src: options.File | None = None,
-    ref: options.Files = (),
-    repair_references: options.Flag = False,
-    json_path: Annotated[AnyPath | None, Option("--json", "FILE")] = None,
-    hypotheses_path: Annotated[AnyPath | None, Option("--hypotheses", "FILE")] = None,
-    references_path: Annotated[AnyPath | None, Option("--references", "FILE")] = None,
-    against: Annotated[AnyPaths, Option(metavar="DIR|FILE")] = (),
-    test: Annotated[Literal["bootstrap", "randomization"], Option()] = "bootstrap",
-    breakdown: options.Flag = False,
-    attention: options.Flag = False,
-    beam_size: options.BeamSize = None,
-    batch_size: options.BatchSize = None,
-    overrides: Annotated[Overrides, options.SEARCH_SETTINGS] = (),
-    device: options.Device = "auto",
-    short_inputs: options.Flag = True,
-    overwrite: options.OverwriteFiles = False,
-    allowed_classes: options.AllowedClasses = (),
+    split: str | None = None,
+    data: AnyPath | None = None,
+    src: AnyPath | None = None,
+    ref: AnyPaths = (),
+    repair_references: bool = False,
+    json_path: AnyPath | None = None,
+    hypotheses_path: AnyPath | None = None,
+    references_path: AnyPath | None = None,
+    against: AnyPaths = (),
+    test: Literal["bootstrap", "randomization"] = "bootstrap",
+    breakdown: bool = False,
+    attention: bool = False,
+    beam_size: int | None = None,
+    batch_size: int | None = None,
+    overrides: Overrides = (),
+    device: str = "auto",
+    short_inputs: bool = True,
+    overwrite: bool = False,
+    allowed_classes: Collection[str] = (),
 ) -> ModelEvaluation:
     """Score a model with BLEU, chrF, chrF++ and TER.
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated
 
-from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
-from nmt.system.files import AnyPath, as_path, as_paths, atomic_file, read_json, set_default_permissions, write_json
+from nmt.system.files import (
+    AnyPath,
+    AnyPaths,
+    as_path,
+    as_paths,
+    atomic_file,
+    read_json,
+    set_default_permissions,
+    write_json,
+)
 from nmt.system.messages import Parameter
-from nmt.system.options import Option
 from nmt.system.outputs import check_files, check_output
 from nmt.system.replacement import atomic_directory, locked
 from nmt.system.surroundings import plain_torch
@@ -36,14 +43,14 @@ def _known(to: str) -> str:
 @as_nmt_errors()
 @plain_torch()
 def export(
-    model: options.Model = None,
+    model: AnyPath | None = None,
     *,
-    to: Annotated[str, Option(metavar="FORMAT", parse=_known)],
-    output: Annotated[AnyPath, Option("-o", "PATH")],
-    against: options.Against = (),
-    quantization: Annotated[str | None, Option(metavar="none|int8|float16")] = None,
-    overwrite: options.Overwrite = False,
-    allowed_classes: options.AllowedClasses = (),
+    to: str,
+    output: AnyPath,
+    against: AnyPaths = (),
+    quantization: str | None = None,
+    overwrite: bool = False,
+    allowed_classes: Collection[str] = (),
 ) -> Path:
     """Write a model as another program reads it.
 

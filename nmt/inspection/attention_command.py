@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, as_paths, write_json
 from nmt.system.messages import Parameter
-from nmt.system.options import Option
 from nmt.system.surroundings import plain_torch
 from nmt.translation.loading import open_translator
 
@@ -21,24 +20,24 @@ if TYPE_CHECKING:
 @as_nmt_errors()
 @plain_torch()
 def measure_attention(
-    sentence: options.Sentence = None,
+    sentence: str | None = None,
     *,
-    model: options.Model = None,
-    target: options.Text | None = None,
-    split: options.Split | None = None,
-    data: options.ModelData = None,
-    src: options.File | None = None,
-    ref: options.File | None = None,
-    forced: options.Flag = False,
-    gold: options.File | None = None,
-    links_of: Annotated[Literal["words", "tokens"], Option()] = "words",
-    all_heads: options.Flag = False,
-    json_path: Annotated[AnyPath | None, Option("--json", "FILE")] = None,
-    picture: options.Picture = None,
-    sample: options.Positive | None = None,
-    overwrite: options.OverwriteFiles = False,
-    device: options.Device = "auto",
-    allowed_classes: options.AllowedClasses = (),
+    model: AnyPath | None = None,
+    target: str | None = None,
+    split: str | None = None,
+    data: AnyPath | None = None,
+    src: AnyPath | None = None,
+    ref: AnyPath | None = None,
+    forced: bool = False,
+    gold: AnyPath | None = None,
+    links_of: Literal["words", "tokens"] = "words",
+    all_heads: bool = False,
+    json_path: AnyPath | None = None,
+    picture: AnyPath | None = None,
+    sample: int | None = None,
+    overwrite: bool = False,
+    device: str = "auto",
+    allowed_classes: Collection[str] = (),
 ) -> AttentionReport:
     """Measure where a model looks, on a sentence or many: entropy, largest weight, coverage and so on, step by step.
 

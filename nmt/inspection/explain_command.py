@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
+from nmt.system.files import AnyPath, AnyPaths
 from nmt.system.messages import Parameter
-from nmt.system.options import Argument
 from nmt.system.surroundings import plain_torch
 from nmt.translation.stream import within_memory
 
@@ -42,14 +41,14 @@ class Explanation(str):
 @as_nmt_errors()
 @plain_torch()
 def explain(
-    sentence: Annotated[str, Argument(metavar="SENTENCE")],
+    sentence: str,
     *,
-    model: options.Model = None,
-    against: options.Against = (),
-    step: options.Positive = 1,
-    target: options.Text | None = None,
-    device: options.Device = "auto",
-    allowed_classes: options.AllowedClasses = (),
+    model: AnyPath | None = None,
+    against: AnyPaths = (),
+    step: int = 1,
+    target: str | None = None,
+    device: str = "auto",
+    allowed_classes: Collection[str] = (),
 ) -> str:
     """Explain one decoding step: scores, weights, context, words.
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from nmt.system import options
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.system.messages import Message, Parameter
-from nmt.system.options import Option
 from nmt.system.surroundings import plain_torch
 from nmt.text.languages import are_same_languages
 from nmt.translation.loading import open_translator
@@ -24,24 +22,24 @@ if TYPE_CHECKING:
 @as_nmt_errors()
 @plain_torch()
 def explore(
-    sentence: options.Sentence = None,
+    sentence: str | None = None,
     *,
-    model: options.Model = None,
-    split: options.Split | None = None,
-    data: options.ModelData = None,
-    src: options.File | None = None,
-    ref: options.File | None = None,
-    gold: options.File | None = None,
-    links_of: Annotated[Literal["words", "tokens"], Option()] = "words",
-    all_heads: options.Flag = False,
-    output: Annotated[AnyPath | None, options.PAGE] = None,
-    against: options.Against = (),
-    sample: options.Positive | None = None,
-    training: options.Flag = False,
+    model: AnyPath | None = None,
+    split: str | None = None,
+    data: AnyPath | None = None,
+    src: AnyPath | None = None,
+    ref: AnyPath | None = None,
+    gold: AnyPath | None = None,
+    links_of: Literal["words", "tokens"] = "words",
+    all_heads: bool = False,
+    output: AnyPath | None = None,
+    against: AnyPaths = (),
+    sample: int | None = None,
+    training: bool = False,
     title: str = "Attention",
-    overwrite: options.OverwriteFiles = False,
-    device: options.Device = "auto",
-    allowed_classes: options.AllowedClasses = (),
+    overwrite: bool = False,
+    device: str = "auto",
+    allowed_classes: Collection[str] = (),
 ) -> Page:
     """Make a page in which the attention of models can be explored: one HTML file, which loads nothing.
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import quote
 
 from nmt.inspection.explore_command import check_page, open_all
-from nmt.system import options
 from nmt.system.errors import as_nmt_errors
-from nmt.system.files import AnyPath, as_path, as_paths
-from nmt.system.options import Option
+from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.system.surroundings import plain_torch
 
 
@@ -29,18 +27,18 @@ class ReportFile(type(Path())):  # type: ignore[misc]  # a path of this system
 @as_nmt_errors()
 @plain_torch()
 def report(
-    model: options.Model = None,
+    model: AnyPath | None = None,
     *,
-    output: Annotated[AnyPath, Option("-o", "FILE.html")],
-    against: options.Against = (),
-    split: options.Split | None = None,
-    data: options.ModelData = None,
-    src: options.File | None = None,
-    ref: options.Files = (),
-    title: options.Text | None = None,
-    overwrite: options.OverwriteFiles = False,
-    device: options.Device = "auto",
-    allowed_classes: options.AllowedClasses = (),
+    output: AnyPath,
+    against: AnyPaths = (),
+    split: str | None = None,
+    data: AnyPath | None = None,
+    src: AnyPath | None = None,
+    ref: AnyPaths = (),
+    title: str | None = None,
+    overwrite: bool = False,
+    device: str = "auto",
+    allowed_classes: Collection[str] = (),
 ) -> Path:
     """Write a report on a model as one HTML file.
 

@@ -8,12 +8,10 @@ import sys
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_paths
-from nmt.system.options import Option
 from nmt.system.surroundings import plain_torch
 from nmt.translation.input import read_text
 from nmt.translation.loading import open_translator
@@ -27,25 +25,25 @@ LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml", "prometheus_cli
 @as_nmt_errors()
 @plain_torch()
 def serve(
-    model: Annotated[AnyPaths, options.DIRECTIONS] = (),
+    model: AnyPaths = (),
     *,
-    host: Annotated[str, Option(metavar="ADDRESS")] = "127.0.0.1",
-    port: Annotated[int, Option(minimum=0, maximum=65535)] = 5000,
-    api_keys: Annotated[Collection[str], Option("--api-key", "KEY")] = (),
-    key_file: Annotated[AnyPath | None, Option("--api-keys", "FILE")] = None,
-    max_characters: options.Positive = 100_000,
-    max_sentences: options.Positive = 2000,
-    max_queue: options.Positive = 5000,
-    requests_per_minute: options.Positive | None = None,
-    allowed_hosts: Annotated[Collection[str], Option("--allow-host", "NAME")] = (),
-    allowed_origins: Annotated[Collection[str], Option("--allow-origin", "URL")] = (),
-    trusted_proxies: Annotated[Collection[str], Option("--trust-proxy", "ADDRESS")] = (),
-    log_format: Annotated[Literal["json", "text", "none"], Option("--log")] = "json",
-    log_probes: options.Flag = True,
-    beam_size: options.BeamSize = None,
-    batch_size: options.BatchSize = None,
-    device: options.Device = "auto",
-    allowed_classes: options.AllowedClasses = (),
+    host: str = "127.0.0.1",
+    port: int = 5000,
+    api_keys: Collection[str] = (),
+    key_file: AnyPath | None = None,
+    max_characters: int = 100_000,
+    max_sentences: int = 2000,
+    max_queue: int = 5000,
+    requests_per_minute: int | None = None,
+    allowed_hosts: Collection[str] = (),
+    allowed_origins: Collection[str] = (),
+    trusted_proxies: Collection[str] = (),
+    log_format: Literal["json", "text", "none"] = "json",
+    log_probes: bool = True,
+    beam_size: int | None = None,
+    batch_size: int | None = None,
+    device: str = "auto",
+    allowed_classes: Collection[str] = (),
 ) -> None:
     """Serve models over HTTP: LibreTranslate's API, and a page.
 

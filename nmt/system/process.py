@@ -12,7 +12,7 @@ from typing import NoReturn, TextIO
 from nmt.system.errors import ConfigError, NmtError, RunInterrupted, as_nmt_errors
 from nmt.system.files import is_stream, naming, open_text
 from nmt.system.signals import INTERRUPTED, handled_signals, raise_when_safe
-from nmt.system.terminal import showing_messages, write_message
+from nmt.system.terminal import write_message
 
 STOPPED = 75
 """Exit code of a run that was stopped and can be resumed: EX_TEMPFAIL of sysexits.h."""
@@ -46,7 +46,7 @@ def run_program(command: Callable[[], int | None]) -> NoReturn:
 
 def _run(command: Callable[[], int | None]) -> NoReturn:
     try:
-        with showing_messages(), as_nmt_errors():
+        with as_nmt_errors():
             code = command()
         if code == 128 + signal.SIGINT:
             raise KeyboardInterrupt

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from nmt.system import options
 from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors, list_names
 from nmt.system.files import AnyPath, AnyPaths, as_paths
 from nmt.system.messages import Parameter
-from nmt.system.options import Argument, Option
 from nmt.system.replacement import locked
 from nmt.system.surroundings import plain_torch
 from nmt.translation.loading import text_of
@@ -26,12 +24,12 @@ log = logging.getLogger(__name__)
 @as_nmt_errors()
 @plain_torch()
 def average(
-    models: Annotated[AnyPaths, Argument(metavar="MODEL")],
-    output: Annotated[AnyPath, Option("-o", "DIR")],
+    models: AnyPaths,
+    output: AnyPath,
     *,
-    last: Annotated[int | None, Option(minimum=2)] = None,
-    overwrite: options.Overwrite = False,
-    allowed_classes: options.AllowedClasses = (),
+    last: int | None = None,
+    overwrite: bool = False,
+    allowed_classes: Collection[str] = (),
 ) -> Path:
     """Average the weights of models, such as a run's last ones.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from nmt.corpus.prepare import find_prepared_data
-from nmt.system import options
 from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors, when_out_of_memory
+from nmt.system.files import AnyPath
 from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
 
@@ -30,13 +30,13 @@ BAR = "{percentage:3.0f}%|{bar:12}| {n_fmt}/{total_fmt}, {remaining} left{postfi
 @as_nmt_errors()
 @plain_torch()
 def train(
-    config: Annotated[str | Path | Config, options.CONFIG],
+    config: str | Path | Config,
     *,
-    data: options.DataFolder = None,
-    output: options.OutputFolder = None,
-    overrides: Annotated[Overrides, options.SETTINGS] = (),
-    overwrite: options.Overwrite = False,
-    resume: options.Flag = False,
+    data: AnyPath | None = None,
+    output: AnyPath | None = None,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    resume: bool = False,
 ) -> RunOutcome:
     """Train a model; the best one is stored in RUN/best.
 

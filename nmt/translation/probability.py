@@ -5,15 +5,12 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
 
-from nmt.system import options
 from nmt.system.errors import ConfigError, DataError
-from nmt.system.files import as_path
+from nmt.system.files import AnyPath, AnyPaths, as_path
 from nmt.system.messages import Parameter
-from nmt.system.options import Option
 from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
 from nmt.translation.input import open_input, stream_lines
@@ -26,16 +23,16 @@ log = logging.getLogger(__name__)
 
 def score(
     *,
-    src: options.File,
-    tgt: options.File,
-    model: options.Models = None,
-    output: options.OutputFile = None,
-    format: Annotated[str, Option(metavar="text|jsonl")] = "text",
-    batch_size: options.BatchSize = None,
-    precision: options.Precision = None,
-    overwrite: options.OverwriteFiles = False,
-    device: options.Device = "auto",
-    allowed_classes: options.AllowedClasses = (),
+    src: AnyPath,
+    tgt: AnyPath,
+    model: AnyPaths | None = None,
+    output: AnyPath | None = None,
+    format: str = "text",
+    batch_size: int | None = None,
+    precision: str | None = None,
+    overwrite: bool = False,
+    device: str = "auto",
+    allowed_classes: Collection[str] = (),
 ) -> None:
     """Score given translations: probabilities and perplexity.
 

@@ -8,16 +8,14 @@ import itertools
 import logging
 import sys
 import time
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, cast
 
-from nmt.system import options
 from nmt.system.errors import ConfigError, as_nmt_errors
-from nmt.system.files import AnyPath, as_path, is_stream, sha256
-from nmt.system.limits import MAX_BEAM_SIZE
+from nmt.system.files import AnyPath, AnyPaths, as_path, is_stream, sha256
 from nmt.system.messages import Parameter
-from nmt.system.options import Option
 from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
 from nmt.system.resumable import Origin, is_unfinished, open_resumable
@@ -43,26 +41,26 @@ WINDOW_CHARACTERS = 1 << 19
 
 
 def translate(
-    sentence: options.Sentence = None,
+    sentence: str | None = None,
     *,
-    model: options.Models = None,
-    input: Annotated[AnyPath | None, Option("-i", "FILE")] = None,
-    output: options.OutputFile = None,
-    beam_size: options.BeamSize = None,
-    batch_size: options.BatchSize = None,
-    n_best: Annotated[int, Option("--n-best --num-hypotheses", minimum=1, maximum=MAX_BEAM_SIZE)] = 1,
-    precision: options.Precision = None,
-    overrides: Annotated[Overrides, options.SEARCH_SETTINGS] = (),
-    format: Annotated[str | None, Option(metavar="text|nbest|jsonl|pharaoh")] = None,
-    with_attention: options.Flag = False,
-    attention: options.Picture = None,
-    dictionary: Annotated[AnyPath | None, Option(metavar="FILE.tsv")] = None,
-    split_sentences: options.Flag = True,
-    prefix: options.Text | None = None,
-    overwrite: options.OverwriteFiles = False,
-    resume: options.Flag = False,
-    device: options.Device = "auto",
-    allowed_classes: options.AllowedClasses = (),
+    model: AnyPaths | None = None,
+    input: AnyPath | None = None,
+    output: AnyPath | None = None,
+    beam_size: int | None = None,
+    batch_size: int | None = None,
+    n_best: int = 1,
+    precision: str | None = None,
+    overrides: Overrides = (),
+    format: str | None = None,
+    with_attention: bool = False,
+    attention: AnyPath | None = None,
+    dictionary: AnyPath | None = None,
+    split_sentences: bool = True,
+    prefix: str | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    device: str = "auto",
+    allowed_classes: Collection[str] = (),
 ) -> None:
     """Translate a sentence, a file or standard input. One line in, one line out.
 

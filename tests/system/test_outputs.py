@@ -15,7 +15,7 @@ import pytest
 from conftest import Cli, Project, Refusal, call, errors, train_arguments, tree
 
 import nmt
-from nmt import cli as command_line
+from nmt.interface import app as command_line
 from nmt.system.errors import DataError
 from nmt.system.outputs import check_output
 

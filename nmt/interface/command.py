@@ -1,0 +1,114 @@
+"""What the commands have in common: their help, how their errors are said, and what they show."""
+
+import contextlib
+import importlib
+import logging
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer.core
+
+from nmt.interface.dialect import CommandLine
+from nmt.interface.usage import correct_setting
+from nmt.system.errors import CheckpointError, ConfigError, NmtError
+from nmt.system.process import open_output
+from nmt.system.signals import raise_on_interrupt
+from nmt.system.tables import Table
+from nmt.system.terminal import show_text, showing_messages, write_sections, write_table
+
+if TYPE_CHECKING:
+    from nmt.system.tables import ReportSection
+
+log = logging.getLogger(__name__)
+
+_TYPE = re.compile(r"(?<=[A-Z\].]) <[\w\[\]]+>")
+_TYPES = {r"{([A-Z|]+)}": r"\1", r"(\d+)<=x<=(\d+)": r"\1 to \2", r"x>=(\d+)": r"from \1"}
+"""What Typer writes of types and ranges, and what --help says instead; never much longer, as lines are wrapped."""
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose help is for people, and whose messages name its options."""
+
+    def get_help(self, ctx: Any) -> str:
+        """The help without types: DIR, where Typer writes {DIR} and DIR <path>."""
+        full: str = super().get_help(ctx)
+        text = _TYPE.sub(lambda found: " " * len(found[0]), full)  # the next line begins below
+        for written, plain in _TYPES.items():
+            text = re.sub(written, plain, text)
+        return text
+
+    def make_context(self, *arguments: Any, **keywords: Any) -> Any:
+        """Read the options."""
+        with self._naming_options():
+            return super().make_context(*arguments, **keywords)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with self._naming_options():
+            return super().invoke(ctx)
+
+    @contextlib.contextmanager
+    def _naming_options(self) -> Iterator[None]:
+        """Name options, where the library names parameters, in messages and errors of the block."""
+        dialect = CommandLine({str(parameter.name): _name(parameter) for parameter in self.params})
+        try:
+            with showing_messages(dialect):
+                yield
+        except NmtError as error:
+            error.dialect = dialect
+            raise
+
+
+def _name(parameter: Any) -> str:
+    """The name of an option, or that of an argument without dashes."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name.upper())
+    return str(next(option for option in parameter.opts if option.startswith("--")))
+
+
+def begin(module: str) -> None:
+    """Import a module with everything that a command needs, and let Ctrl-C raise KeyboardInterrupt from then on.
+
+    Before, Ctrl-C ends the process at once: nothing is to be cleaned up while libraries are imported.
+    """
+    importlib.import_module(module)
+    raise_on_interrupt()
+
+
+def choose_config(argument: str | None, option: str | None, overrides: Sequence[str] | None) -> str:
+    """The one config that a command is given, as an argument or as --config.
+
+    Raises:
+        ConfigError: There is none, or there are two.
+    """
+    given = sorted({name for name in (argument, option) if name})
+    if len(given) != 1:
+        found = " and ".join(given) or "none"
+        raise ConfigError(f"give one config, a file or a name; found {found}{correct_setting(overrides)}")
+    return given[0]
+
+
+def report_model(model: object) -> None:
+    """Log which model a command takes if it is given none: one of several, and at a terminal any."""
+    if model:
+        return
+    from nmt.models.run_records import newest_run
+
+    with contextlib.suppress(CheckpointError):
+        run, number = newest_run()
+        if number > 1 or sys.stderr.isatty():
+            log.info(f"model: {run}, newest of {number}")
+
+
+def show(*parts: str | Table | Sequence["ReportSection"]) -> None:
+    """Print text for a person to read, tables and reports."""
+    with open_output(None) as file:
+        for part in parts:
+            if isinstance(part, str):
+                show_text(part, file)
+            elif isinstance(part, Table):
+                write_table(part, file)
+            else:
+                write_sections(part, file)

@@ -1,0 +1,61 @@
+"""Commands about configs and what they choose from: nmt config show, check and schema, and nmt attentions."""
+
+import nmt
+from nmt.interface import options
+from nmt.interface.command import begin, choose_config, show
+
+
+def show_attentions() -> None:
+    """List attention mechanisms: equation, work, limits, paper.
+
+    Example: nmt attentions
+    """
+    begin("nmt.layers.attention.catalog")
+    from nmt.layers.attention.catalog import describe_mechanisms
+
+    show(describe_mechanisms())
+
+
+def show_config(
+    config_argument: options.ConfigArgument = None,
+    config: options.ConfigOption = "",
+    overrides: options.Overrides = None,
+) -> None:
+    """Print the whole config as YAML, each value with its origin.
+
+    Example: nmt config show tatoeba_small --set train.epochs=3
+    """
+    begin("nmt.config")
+    from nmt.config import show_config
+
+    show(show_config(choose_config(config_argument, config, overrides), overrides or ()))
+
+
+def check_config(
+    config_argument: options.ConfigArgument = None,
+    config: options.ConfigOption = "",
+    overrides: options.Overrides = None,
+) -> None:
+    """Report every problem of a config. It reads no data; nmt check does.
+
+    Example: nmt config check mine.yaml
+    """
+    begin("nmt.config")
+    name = choose_config(config_argument, config, overrides)
+    settings = nmt.load_config(name, overrides or ())
+    if name != "base":  # which has no languages, as others extend it
+        _ = settings.data.languages
+    show(f"{name}: no problems\n")
+
+
+def show_schema() -> None:
+    """Print a JSON Schema (draft 2020-12) of configs, for editors.
+
+    Example: nmt config schema > nmt.schema.json
+    """
+    begin("nmt.config")
+    import json
+
+    from nmt.config.description import json_schema
+
+    show(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
