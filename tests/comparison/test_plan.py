@@ -8,9 +8,9 @@ import pytest
 from nmt.comparison.plan import make_trials
 from nmt.comparison.trial import check_trial_data, has_trial, write_trial
 from nmt.config.comparison import ComparisonSection, parse_varied, read_comparison
+from nmt.interface.options import parse_seeds
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import shipped
-from nmt.system.options import parse_seeds
 
 SHIPPED = sorted(path.stem for path in shipped("configs/comparisons").glob("*.yaml"))
 

@@ -3,8 +3,8 @@ import unicodedata
 
 import pytest
 
-from nmt.system.errors import SHOWN_CHARACTERS as MOST
 from nmt.system.errors import ConfigError, DataError, describe_system_error, list_names, printable, shorten
+from nmt.system.messages import SHOWN_CHARACTERS as MOST
 
 
 @pytest.mark.parametrize(

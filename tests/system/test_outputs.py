@@ -156,7 +156,7 @@ def list_outputs() -> list[tuple[str, str]]:
         assert command.name
         for key, parameter in inspect.signature(command.callback).parameters.items():
             kind, info = get_args(parameter.annotation)
-            if kind in (Path, list[Path]) and key not in INPUTS:
+            if kind in (Path, Path | None, list[Path] | None) and key not in INPUTS:
                 options.append((command.name, info.default))  # its first name
     return options
 
