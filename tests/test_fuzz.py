@@ -178,7 +178,7 @@ def test_any_lines_are_scored(number: int, source: random.Random, project: Proje
 KEYS = [key.path for key in describe_keys()]
 PLAIN_VALUES = r"""
     null ~ true True yes on 0 -1 1 3 0.5 1e-3 1e400 -.inf .nan 0x1F 017 1_000 0b1 0x _ 1:30 2018-05-13 1.5.2
-    99999999999999999999 "" '' "\0" "\ud800" "\x80" "\u2028" .. . a.b os.path os. .x nmt.interface.app torch.nn.Linear [] {} [1]
+    99999999999999999999 "" '' "\0" "\ud800" "\x80" "\u2028" .. . a.b os.path os. .x nmt.run torch.nn.Linear [] {} [1]
     [1,2,3] [[]] [a,b] {a:1} {"a":{b:[1]}} {1:2} {[a]:b} {?a} {{a}:b} [*a] &a *a &a[*a] &a{b:*a} !!str !!int !!int""
     !!int"x" !!float !!float"x" !!bool !!bool"x" !!null"x" !!binary"x" !!binary"\u2028" !!timestamp"x" !!set{a}
     !!omap[a] !!pairs[a] !!merge"x" !!value"x" !!python/none !x !!map[] !!seq{} !<a> | > |9 >- %a @a ` , : ? - -- ---

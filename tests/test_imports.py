@@ -18,7 +18,7 @@ FLOORS = (
     *("system", "config", "drawing", "text", "corpus", "layers", "models", "search", "translation", "evaluation"),
     *("training", "inspection", "comparison", "exporting", "serving"),
 )
-"""Packages from the ground up; above them are the modules of the root."""
+"""Packages from the ground up; above them are the modules of the root, and above those the interface."""
 
 
 def module_name(path: Path) -> str:
@@ -43,7 +43,8 @@ def imports(node: ast.AST) -> Iterator[str]:
 
 def floor(module: str) -> int:
     name = module.split(".")[1] if "." in module else ""
-    return FLOORS.index(name) if name in FLOORS else len(FLOORS)
+    above = {"interface": 1, "__main__": 2}
+    return FLOORS.index(name) if name in FLOORS else len(FLOORS) + above.get(name, 0)
 
 
 def graph() -> Graph:

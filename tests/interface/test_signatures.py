@@ -34,11 +34,9 @@ PYTHON_ONLY = {"compare": {"variants"}, "attention": {"title"}}
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_command_has_the_parameters_and_defaults_of_its_functions(name: str) -> None:
     options = dict(inspect.signature(COMMANDS[name]).parameters)
-    wanted = {
-        key: parameter
-        for function in FUNCTIONS[name]
-        for key, parameter in inspect.signature(function).parameters.items()
-    }
+    wanted: dict[str, inspect.Parameter] = {}
+    for function in FUNCTIONS[name]:
+        wanted |= inspect.signature(function).parameters
     assert set(wanted) - set(options) == PYTHON_ONLY.get(name, set())
     assert set(options) - set(wanted) <= {"config_argument", "cell"}
     for key, parameter in wanted.items():
