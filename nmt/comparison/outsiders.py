@@ -34,19 +34,19 @@ def read_outsiders(given: Sequence[str]) -> dict[str, Path]:
     """
     outsiders: dict[str, Path] = {}
     for text in given:
-        given = Parameter("against", text)
+        argument = Parameter("against", text)
         name, equals, place = text.partition("=")
         if not (name.strip() and equals and place):
-            raise ConfigError("{given}: expected NAME=FILE or NAME=CELL", given=given)
+            raise ConfigError("{given}: expected NAME=FILE or NAME=CELL", given=argument)
         if name in outsiders:
-            raise ConfigError("{given}: the name {name} is given twice; choose another", given=given, name=name)
+            raise ConfigError("{given}: the name {name} is given twice; choose another", given=argument, name=name)
         path = Path(place)
         if not path.exists():
-            raise DataError("{given}: {path} does not exist; check the path", given=given, path=path)
+            raise DataError("{given}: {path} does not exist; check the path", given=argument, path=path)
         if path.is_dir() and not (path / RESULT).is_file():
             raise DataError(
                 "{given}: {path} is not a finished cell (no {result}); give a folder of cells/",
-                given=given,
+                given=argument,
                 path=path,
                 result=RESULT,
             )

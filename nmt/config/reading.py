@@ -251,12 +251,13 @@ def _validate(tree: Tree, *, new: bool, allowed_classes: Collection[str] | None 
         return config
     lines: dict[str, Message] = {}
     for path, message in problems:
-        where, problem = tree.written(path), f"{dotted(path)}: {message}"
+        where = tree.written(path)
+        problem = Message("{path}: {message}", path=dotted(path), message=message)
         if where == OVERRIDES:
-            lines[f"{where} {problem}"] = Message("{where} {problem}", where=Parameter(OVERRIDES), problem=problem)
+            line = Message("{where} {problem}", where=Parameter(OVERRIDES), problem=problem)
         else:
-            line = f"{where}: {problem}" if where else problem
-            lines[line] = Message(line)
+            line = Message("{where}{problem}", where=f"{where}: " if where else "", problem=problem)
+        lines[str(line)] = line
     more_lines = [f"and {len(lines) - _SHOWN_PROBLEMS:,} more problems"] if len(lines) > _SHOWN_PROBLEMS else []
     raise ConfigError(*list(lines.values())[:_SHOWN_PROBLEMS], *more_lines)
 
