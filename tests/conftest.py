@@ -22,8 +22,8 @@ from hypothesis import settings
 from safetensors.torch import load_file
 from torch import Tensor
 
-from nmt.interface.app import main
 from nmt.drawing.charts import draw_learning_curve
+from nmt.interface.app import main
 from nmt.training import loop
 from nmt.training.checkpoint import newest_checkpoint
 

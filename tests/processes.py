@@ -32,7 +32,13 @@ DEVNULL = subprocess.DEVNULL
 LIBRARIES = [
     *("matplotlib.backends.backend_agg", "matplotlib.figure", "pytest", "sacrebleu.metrics.bleu", "sentencepiece"),
     "spacy",
-    *("nmt.interface.app", "nmt.corpus.data_report", "nmt.corpus.download", "nmt.corpus.token_ids", "nmt.evaluation.evaluate"),
+    *(
+        "nmt.interface.app",
+        "nmt.corpus.data_report",
+        "nmt.corpus.download",
+        "nmt.corpus.token_ids",
+        "nmt.evaluation.evaluate",
+    ),
     *(
         "nmt.evaluation.validator",
         "nmt.training.readiness",

@@ -30,11 +30,11 @@ class NmtError(Exception):
     """
 
     def __init__(self, *problems: str | Message, **values: object) -> None:
-        super().__init__(*problems)
         if values:
             (text,) = problems
             problems = (Message(str(text), **values),)
         self.problems = tuple(problem if isinstance(problem, Message) else Message(problem) for problem in problems)
+        super().__init__(*map(str, self.problems))
         self.dialect: Dialect = PYTHON
 
     @property

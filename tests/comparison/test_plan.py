@@ -8,9 +8,9 @@ import pytest
 from nmt.comparison.plan import make_trials
 from nmt.comparison.trial import check_trial_data, has_trial, write_trial
 from nmt.config.comparison import ComparisonSection, parse_varied, read_comparison
+from nmt.interface.options import parse_seeds
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import shipped
-from nmt.system.options import parse_seeds
 
 SHIPPED = sorted(path.stem for path in shipped("configs/comparisons").glob("*.yaml"))
 
@@ -133,7 +133,7 @@ def test_values_that_vary_are_yaml() -> None:
     ("settings", "message"),
     [
         *(([setting], "expected section.key=value,value") for setting in ("a.b", "=1,2", "a=")),
-        (["a=1"], "single value; use --set"),
+        (["a=1"], "single value; use `overrides`"),
         (["a=1,2", "a=3,4"], "given twice"),
         (["a=[1,2"], "not valid YAML"),
         (["a=1]: [2"], "not valid YAML"),
