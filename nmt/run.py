@@ -13,6 +13,7 @@ from nmt.inspection.report_command import report
 from nmt.models.run_records import RunOutcome
 from nmt.system.errors import DataError, as_nmt_errors
 from nmt.system.files import AnyPath
+from nmt.system.messages import Message
 from nmt.system.surroundings import plain_torch
 from nmt.training.run import train as train_run
 from nmt.translation.loading import load
@@ -116,7 +117,7 @@ def check(
                 raise
             from nmt.training.findings import Finding
 
-            yield Finding("data", None, f"{error}; nothing else is checked without it")
+            yield Finding("data", None, Message("{error}; nothing else is checked without it", error=error))
             return
         from nmt.training.readiness import check_readiness
 

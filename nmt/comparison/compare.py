@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_names, real_path, write_json, write_text
+from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
 
 if TYPE_CHECKING:
@@ -112,9 +113,9 @@ def compare(
     from nmt.system.replacement import locked
 
     if split not in ("test", "valid"):
-        raise ConfigError(f"--split {split}: must be test or valid")
+        raise ConfigError("{split}: must be test or valid", split=Parameter("split", split))
     if jobs is not None and jobs < 1:
-        raise ConfigError(f"--jobs {jobs}: must be at least 1")
+        raise ConfigError("{jobs}: must be at least 1", jobs=Parameter("jobs", jobs))
     given = as_names(comparison)
     to_compare = vary or variants or seeds or config  # what makes a comparison of one config
     file = given[0] if len(given) == 1 and not (to_compare and names_config(given[0])) else None
@@ -135,7 +136,11 @@ def compare(
     outsiders = read_outsiders(as_names(against))
     trials = {directory / TRIALS / trial.key: trial for trial in make_trials(wanted)}
     if launcher is not None and "{command}" not in launcher:
-        raise ConfigError(f"--launcher {launcher}: has no {{command}}, which stands for the command of a cell")
+        raise ConfigError(
+            "{launcher}: has no {command}, which stands for the command of a cell",
+            launcher=Parameter("launcher", launcher),
+            command="{command}",
+        )
     check_output(directory, MARKER, overwrite=True)
     if data is None:
         prepared = _find_prepared(list(trials.values()), directory / DATA, any_source=not wanted.source)
@@ -144,7 +149,11 @@ def compare(
         places = dict.fromkeys(trials, Path(data))
     if data is not None:
         if len({trial.data_name for trial in trials.values()}) > 1:
-            raise ConfigError(f"--data {data}: the cells differ in data or text settings; leave --data out")
+            raise ConfigError(
+                "{given}: the cells differ in data or text settings; leave {data} out",
+                given=Parameter("data", data),
+                data=Parameter("data"),
+            )
         check_is_data(Path(data), "create it with nmt preprocess")
     with locked(directory):
         trials = _fit_to_data(trials, places)
@@ -247,7 +256,12 @@ def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
     check_parent_of_data(trial.config, directory)
     with_text_of(fit_to_data(trial.config, directory), data)
     if not (directory / f"{split}.jsonl").is_file():
-        raise DataError(f"{directory}: has no {split} split; choose another --split, or set data.split.{split}_size")
+        raise DataError(
+            "{directory}: has no {name} split; choose another {split}, or set data.split.{name}_size",
+            directory=directory,
+            name=split,
+            split=Parameter("split"),
+        )
     return str(combine_checksums(data.checksums))
 
 

@@ -18,6 +18,7 @@ from nmt.evaluation.metrics import METRICS, RESAMPLES, ScoringRules, length_rati
 from nmt.evaluation.model_evaluation import MAX_TESTED
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import write_json, write_text
+from nmt.system.messages import Parameter
 from nmt.translation.input import read_text
 
 if TYPE_CHECKING:
@@ -33,16 +34,22 @@ def read_outsiders(given: Sequence[str]) -> dict[str, Path]:
     """
     outsiders: dict[str, Path] = {}
     for text in given:
+        argument = Parameter("against", text)
         name, equals, place = text.partition("=")
         if not (name.strip() and equals and place):
-            raise ConfigError(f"--against {text}: expected NAME=FILE or NAME=CELL")
+            raise ConfigError("{given}: expected NAME=FILE or NAME=CELL", given=argument)
         if name in outsiders:
-            raise ConfigError(f"--against {text}: the name {name} is given twice; choose another")
+            raise ConfigError("{given}: the name {name} is given twice; choose another", given=argument, name=name)
         path = Path(place)
         if not path.exists():
-            raise DataError(f"--against {text}: {path} does not exist; check the path")
+            raise DataError("{given}: {path} does not exist; check the path", given=argument, path=path)
         if path.is_dir() and not (path / RESULT).is_file():
-            raise DataError(f"--against {text}: {path} is not a finished cell (no {RESULT}); give a folder of cells/")
+            raise DataError(
+                "{given}: {path} is not a finished cell (no {result}); give a folder of cells/",
+                given=argument,
+                path=path,
+                result=RESULT,
+            )
         outsiders[name] = path
     return outsiders
 
@@ -63,7 +70,8 @@ def check_outsiders(outsiders: Mapping[str, Path], trials: Mapping[Path, Trial],
     sizes = {len(read_examples(path)) for path in tests} if outsiders else set()
     for name, path in outsiders.items():
         if name in taken:
-            raise ConfigError(f"--against {name}={path}: a cell has this name; choose another")
+            given = Parameter("against", f"{name}={path}")
+            raise ConfigError("{given}: a cell has this name; choose another", given=given)
         if path.is_dir():
             read_record(path / RESULT)
         elif (lines := len(read_text(path))) not in sizes:

@@ -14,6 +14,7 @@ from nmt.config.comparison import ComparisonSection
 from nmt.config.tree import in_one_line
 from nmt.corpus.licence import with_sources
 from nmt.system.errors import ConfigError
+from nmt.system.messages import Message, Parameter
 
 SECTIONS = ("data", "text", "model", "train", "decode")
 LONGEST_KEY = 80
@@ -94,7 +95,9 @@ def _check_settings(comparison: ComparisonSection) -> None:
     variants = (key for variant in comparison.variants for key in variant.settings)
     set_keys = {*comparison.vary, *comparison.settings, *variants}
     if "train.seed" in set_keys:
-        raise ConfigError("train.seed: give the seeds of a comparison with --seeds, or seeds in its file")
+        raise ConfigError(
+            "train.seed: give the seeds of a comparison with {seeds}, or seeds in its file", seeds=Parameter("seeds")
+        )
     if comparison.budget_minutes is not None and "train.epochs" in set_keys:
         raise ConfigError("train.epochs: has no effect with budget_minutes, which decides it; leave one of them out")
     for seed in comparison.seeds:
@@ -123,7 +126,11 @@ def _make_trial(comparison: ComparisonSection, name: str, config: str, settings:
         if comparison.source:
             loaded = with_sources(loaded, comparison.source)
     except ConfigError as error:
-        raise ConfigError(*(f"cell {name}: {line.removeprefix('--set ')}" for line in str(error).split("\n"))) from None
+        # A problem of an override has its text as a value; that it is an override says nothing here.
+        problems = [problem.values.get("problem", problem) for problem in error.problems]
+        raise ConfigError(
+            *(Message("cell {name}: {problem}", name=name, problem=problem) for problem in problems)
+        ) from None
     if comparison.budget_minutes is not None and loaded.train.max_updates is not None:
         raise ConfigError(f"cell {name}: budget_minutes and train.max_updates both end training; leave one out")
     return Trial(name, seed, list(settings), loaded, comparison.budget_minutes)

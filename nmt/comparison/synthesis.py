@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_names
+from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
 
 if TYPE_CHECKING:
@@ -82,11 +83,17 @@ def backtranslate(
 
     texts, teachers = as_names(text), as_names(teacher)
     if not texts and not teachers:
-        raise ConfigError("text: is empty; give a file with sentences of the target language, one per line")
+        raise ConfigError(
+            "{text}: is empty; give a file with sentences of the target language, one per line", text=Parameter("text")
+        )
     if teachers and round_trip is not None:
-        raise ConfigError("--round-trip: is for back-translations; leave it out with --teacher")
+        raise ConfigError(
+            "{round_trip}: is for back-translations; leave it out with {teacher}",
+            round_trip=Parameter("round_trip"),
+            teacher=Parameter("teacher"),
+        )
     if split not in ("test", "valid"):
-        raise ConfigError(f"--split {split}: must be test or valid")
+        raise ConfigError("{split}: must be test or valid", split=Parameter("split", split))
     settings = load_config(config, overrides)
     if given := as_names(source):
         settings = with_sources(settings, given)

@@ -26,6 +26,7 @@ from nmt.models.storage import WEIGHTS, SavedModel
 from nmt.system.errors import ConfigError, DataError, name_differences
 from nmt.system.files import check_file, open_text, read_json, read_text, sha256, write_json, write_text
 from nmt.system.limits import MAX_EXAMPLES
+from nmt.system.messages import Parameter
 from nmt.system.outputs import check_output
 from nmt.system.tables import ReportSection, Table
 from nmt.text.languages import are_same_languages
@@ -85,7 +86,12 @@ class Steps:
         for teacher in self.teacher:
             languages = read_config(find_model(Path(teacher)) / CONFIG).data.languages
             if not are_same_languages(languages, wanted):
-                raise ConfigError(f"--teacher {teacher}: translates {'-'.join(languages)}, not {'-'.join(wanted)}")
+                raise ConfigError(
+                    "{teacher}: translates {languages}, not {wanted}",
+                    teacher=Parameter("teacher", teacher),
+                    languages="-".join(languages),
+                    wanted="-".join(wanted),
+                )
         synthetic = {"source": self.files("synthetic"), "weight": self.weight, "tag": self.tag}
         extra = {**self.config.data.model_dump(mode="json")["extra"], "synthetic": synthetic}
         complete = load_config(self.config, {"data.extra": extra})
@@ -116,12 +122,21 @@ class Steps:
         differing = name_differences((name, there.get(name), here) for name, here in choices.items())
         differing += differing_keys(load_config(self.folder / CONFIG), self.config)
         if differing:
-            other = f"was made with other settings: {', '.join(differing)}"
-            raise DataError(f"{self.folder}: {other}; choose another --output")
+            raise DataError(
+                "{folder}: was made with other settings: {differing}; choose another {output}",
+                folder=self.folder,
+                differing=", ".join(differing),
+                output=Parameter("output"),
+            )
         contents = there.get("sha256", {})  # earlier versions did not record them
         for path in filter(Path.is_file, self.inputs()):
             if contents.get(str(path), content := sha256(path)) != content:
-                raise DataError(f"{path}: has changed since {self.folder} was made from it; choose another --output")
+                raise DataError(
+                    "{path}: has changed since {folder} was made from it; choose another {output}",
+                    path=path,
+                    folder=self.folder,
+                    output=Parameter("output"),
+                )
 
     def inputs(self) -> list[Path]:
         """Files that the folder is made from; some may no longer be there, or be places on the web."""

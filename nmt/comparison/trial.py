@@ -23,6 +23,7 @@ from nmt.system.errors import DataError, NmtError, RunInterrupted, as_nmt_errors
 from nmt.system.files import read_json, write_json, write_text
 from nmt.system.limits import MIB
 from nmt.system.memory import peak_memory
+from nmt.system.messages import Parameter
 from nmt.system.replacement import locked
 from nmt.system.version import __version__
 from nmt.training.metrics_log import METRICS
@@ -97,7 +98,12 @@ def check_trial_data(folder: Path, checksum: str) -> None:
 
 
 def _other(folder: Path, differing: str) -> DataError:
-    return DataError(f"{folder}: was made with {differing}; choose another --output, or delete this folder")
+    return DataError(
+        "{folder}: was made with {differing}; choose another {output}, or delete this folder",
+        folder=folder,
+        differing=differing,
+        output=Parameter("output"),
+    )
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from nmt.config.attention_scores import SCORES, ScoreProperties, import_score, names_class, names_of, properties_of
 from nmt.config.messages import in_words, suggest
-from nmt.config.sections import AttentionSection, Config, Conflict, differences
+from nmt.config.sections import AttentionSection, Config, differences
 from nmt.system.errors import ConfigError, shorten
-from nmt.system.messages import Parameter
+from nmt.system.messages import Message, Parameter
 
 SPARSE_LIBRARY = "entmax"
 """Package of the normalisers other than softmax."""
@@ -68,7 +68,7 @@ def check_sizes(score: ScoreProperties, query_size: int, key_size: int) -> None:
         )
 
 
-def attention_conflicts(config: Config, allowed_classes: Collection[str] | None) -> Iterator[Conflict]:
+def attention_conflicts(config: Config, allowed_classes: Collection[str] | None) -> Iterator[tuple[str, str | Message]]:
     """Choices in `model.attention` that cannot work together.
 
     Args:
@@ -87,7 +87,7 @@ def attention_conflicts(config: Config, allowed_classes: Collection[str] | None)
         if properties is not None and section.heads == 1:
             check_sizes(properties, query_size, key_size)
     except ConfigError as error:
-        yield "model.attention.score", str(error)
+        yield "model.attention.score", Message("{error}", error=error)
         return
     problems = chain(
         check_options(properties, section.options),

@@ -13,6 +13,7 @@ from nmt.config.sections import Config, Files, Positive, Section, Seed, key
 from nmt.config.tree import dotted, parse_yaml
 from nmt.system.errors import ConfigError, shorten
 from nmt.system.files import shipped
+from nmt.system.messages import Message, Parameter
 
 log = logging.getLogger(__name__)
 
@@ -59,12 +60,19 @@ def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> Compariso
         ConfigError: One line per problem.
     """
     if name is None and not arguments.get("config"):
-        raise ConfigError("give a comparison file, the name of a shipped one, or configs with --config")
+        raise ConfigError(
+            "give a comparison file, the name of a shipped one, or configs with {config}", config=Parameter("config")
+        )
     path = None if name is None else _find(name)
     values = {} if path is None else read_yaml(path).plain()
     if _is_config(values):
-        vary = "" if arguments.get("vary") else " --vary SECTION.KEY=VALUE,VALUE"
-        raise ConfigError(f"{path} is a config, not a comparison; to compare it, use --config {name}{vary}")
+        to_vary = Message(" and {vary}", vary=Parameter("vary", ["SECTION.KEY=VALUE,VALUE"]))
+        raise ConfigError(
+            "{path} is a config, not a comparison; to compare it, use {config}{vary}",
+            path=path,
+            config=Parameter("config", name),
+            vary="" if arguments.get("vary") else to_vary,
+        )
     used = {key: value for key, value in arguments.items() if value is not None and value not in ((), [], {})}
     for field, value in used.items():
         below = values.get(field)
@@ -113,10 +121,18 @@ def parse_varied(settings: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     for setting in settings:
         path, _, values = map(str.strip, setting.partition("="))
         if not path or not values:
-            raise ConfigError(f"--vary {setting}: expected section.key=value,value,...")
+            raise ConfigError("{given}: expected section.key=value,value,...", given=Parameter("vary", [setting]))
+        vary = Parameter("vary")
         if path in varied:
-            raise ConfigError(f"--vary {path}: is given twice; write all its values into one")
-        varied[path] = tuple(parse_yaml(f"values: [{values}]", f"--vary {path}").plain()["values"])
+            raise ConfigError("{vary} {path}: is given twice; write all its values into one", vary=vary, path=path)
+        try:
+            varied[path] = tuple(parse_yaml(f"values: [{values}]", path).plain()["values"])
+        except ConfigError as error:
+            raise ConfigError("{vary} {error}", vary=vary, error=error) from None
         if len(varied[path]) < 2:
-            raise ConfigError(f"--vary {shorten(setting)}: has a single value; use --set for it")
+            raise ConfigError(
+                "{given}: has a single value; use {overrides} for it",
+                given=Parameter("vary", [shorten(setting)]),
+                overrides=Parameter("overrides"),
+            )
     return varied

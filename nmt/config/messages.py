@@ -12,6 +12,7 @@ from nmt.config.description import KeyDescription, describe_keys
 from nmt.config.sections import Config, Kinds, Section, find_section, kinds_of
 from nmt.config.tree import KeyPath
 from nmt.system.errors import shorten
+from nmt.system.messages import Message
 
 
 class Problem(NamedTuple):
@@ -23,7 +24,7 @@ class Problem(NamedTuple):
     """
 
     path: KeyPath
-    message: str
+    message: str | Message
 
 
 def suggest(key: str, known: Sequence[str]) -> str:

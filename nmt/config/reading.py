@@ -2,7 +2,6 @@
 
 import logging
 import re
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -17,11 +16,11 @@ from nmt.config.combinations import conflicts, ineffective
 from nmt.config.messages import Problem, find_problems, suggest
 from nmt.config.parent import CONFIG, MODEL_KEYS, TEXT_KEYS, find_parent, is_inherited
 from nmt.config.sections import AUTO, Config, DecodeSection, Section, TrainSection, find_section, kinds_of
-from nmt.config.tree import NOT_UNICODE, SETTINGS, SURROGATE, KeyPath, Tree, as_yaml, dotted, in_one_line, parse_yaml
+from nmt.config.tree import NOT_UNICODE, OVERRIDES, SURROGATE, KeyPath, Tree, as_yaml, dotted, in_one_line, parse_yaml
 from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import read_bytes, shipped
 from nmt.system.limits import MAX_CONFIG
-from nmt.system.messages import Message
+from nmt.system.messages import Message, Parameter
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +33,8 @@ _GONE = ("text.reuse", "train.init_from", "train.r_drop")
 """Keys of stored configs that are read no more."""
 _DATA = (".csv", ".tsv", ".txt", ".tmx", ".gz", ".bz2", ".xz", ".zip")
 _SHOWN_PROBLEMS = 50
+_OPTION = "--set"
+"""The origin of overrides in `nmt config show`, which only the command line has."""
 _WIDEST = 60
 """Columns; comments are aligned, except that of a longer line, so that the others stay close to their values."""
 
@@ -81,7 +82,7 @@ def read_yaml(path: Path) -> Tree:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except DataError as error:
-        raise ConfigError(str(error)) from None
+        raise ConfigError(*error.problems) from None
     return parse_yaml(text, str(path.relative_to(Path.cwd()) if within else path))
 
 
@@ -104,7 +105,7 @@ def _read_config_tree(path: Path, children: tuple[Path, ...] = ()) -> Tree:
     try:
         found = relative if relative.is_file() else find_config(parent.value)
     except ConfigError as error:
-        raise ConfigError(f"{parent.where}: extends: {error}") from None
+        raise ConfigError("{where}: extends: {error}", where=parent.where, error=error) from None
     return _merge(_read_config_tree(found, (*children, resolved)), tree, Config)
 
 
@@ -158,9 +159,9 @@ def _with_parent(tree: Tree) -> Tree:
 
 
 def _is_own(where: str) -> bool:
-    """Whether the user wrote a value there: in a file that does not ship with the project, or with `--set`."""
+    """Whether the user wrote a value there: in a file that does not ship with the project, or in `overrides`."""
     file = Path(where.rpartition(":")[0])
-    return where in SETTINGS or (bool(where) and not file.resolve().is_relative_to(shipped("configs").resolve()))
+    return where == OVERRIDES or (bool(where) and not file.resolve().is_relative_to(shipped("configs").resolve()))
 
 
 def _without_other_kinds(tree: Tree, section: type[Section]) -> Tree:
@@ -248,13 +249,17 @@ def _validate(tree: Tree, *, new: bool, allowed_classes: Collection[str] | None 
     problems += [Problem(tuple(key.split(".")), message) for key, message in found]
     if not problems:
         return config
-    lines: dict[str, None] = {}
+    lines: dict[str, Message] = {}
     for path, message in problems:
         where = tree.written(path)
-        prefix = f"{where} " if where in SETTINGS else f"{where}: " if where else ""
-        lines[f"{prefix}{dotted(path)}: {message}"] = None
+        problem = Message("{path}: {message}", path=dotted(path), message=message)
+        if where == OVERRIDES:
+            line = Message("{where} {problem}", where=Parameter(OVERRIDES), problem=problem)
+        else:
+            line = Message("{where}{problem}", where=f"{where}: " if where else "", problem=problem)
+        lines[str(line)] = line
     more_lines = [f"and {len(lines) - _SHOWN_PROBLEMS:,} more problems"] if len(lines) > _SHOWN_PROBLEMS else []
-    raise ConfigError(*list(lines)[:_SHOWN_PROBLEMS], *more_lines)
+    raise ConfigError(*list(lines.values())[:_SHOWN_PROBLEMS], *more_lines)
 
 
 def as_settings(overrides: Overrides) -> list[str]:
@@ -270,7 +275,7 @@ def as_settings(overrides: Overrides) -> list[str]:
         try:
             settings.append(f"{key}={in_one_line(value)}")
         except ConfigError as error:
-            raise ConfigError(f"{key}: {error}") from None
+            raise ConfigError("{key}: {error}", key=key, error=error) from None
     return settings
 
 
@@ -282,16 +287,17 @@ def _parse_settings(overrides: Overrides) -> list[tuple[KeyPath, Tree]]:
     """
     read: list[tuple[KeyPath, Tree]] = []
     problems: list[Message] = []
-    origin = SETTINGS[isinstance(overrides, Mapping)]
     for setting in as_settings(overrides):
         path, separator, value = setting.partition("=")
         keys = tuple(path.strip().split("."))
         try:
             if not separator or not all(keys):
-                raise ConfigError(f"{origin} {setting}: expected section.key=value")
+                problem = f"{setting}: expected section.key=value"
+                raise ConfigError("{where} {problem}", where=Parameter(OVERRIDES), problem=problem)
             if SURROGATE.search(path):
-                raise ConfigError(f"{origin} {path}: {NOT_UNICODE}")
-            read.append((keys, parse_yaml(f"value: {value}", origin).value["value"]))
+                problem = f"{path}: {NOT_UNICODE}"
+                raise ConfigError("{where} {problem}", where=Parameter(OVERRIDES), problem=problem)
+            read.append((keys, parse_yaml(f"value: {value}", OVERRIDES).value["value"]))
         except ConfigError as error:
             problems += error.problems
     if problems:
@@ -341,8 +347,11 @@ def _load(config: str | Path | Config, overrides: Overrides) -> Tree:
     except ConfigError:
         if path.suffix.lower() not in _DATA or not path.is_file():
             raise
-        advice = f"nmt preprocess takes it by --source {shlex.quote(str(path))}, a config as data.source"
-        raise ConfigError(f"{path}: looks like data, not a config; {advice}") from None
+        raise ConfigError(
+            "{path}: looks like data, not a config; nmt preprocess takes it by {source}, a config as data.source",
+            path=path,
+            source=Parameter("source", path),
+        ) from None
     return _with_parent(tree)
 
 
@@ -458,4 +467,5 @@ def _rows(section: Section, tree: Tree, above: KeyPath = ()) -> Iterator[tuple[s
             yield from _rows(part, tree, path)
         else:
             written = tree.find(path)
-            yield f"{indent}{key}: {in_one_line(value)}", written.where if written else "default"
+            origin = written.where if written else "default"
+            yield f"{indent}{key}: {in_one_line(value)}", _OPTION if origin == OVERRIDES else origin

@@ -11,11 +11,12 @@ import yaml
 
 from nmt.system.errors import ConfigError, printable, shorten
 from nmt.system.limits import KIB, MAX_CONFIG, MAX_DIGITS
+from nmt.system.messages import Parameter
 
 KeyPath = tuple[str, ...]
 """The keys from the root of a config to a value."""
-SETTINGS = ("--set", "overrides")
-"""Places that have no lines: the option of the command line, and the argument in Python."""
+OVERRIDES = "overrides"
+"""The place of values that are not in a file: the parameter, which has no lines."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -64,7 +65,7 @@ class Tree(NamedTuple):
 
     Attributes:
         value: A scalar, a list of trees, or trees by key.
-        where: `FILE:LINE`, or one of `SETTINGS`; empty if it was not written anywhere.
+        where: `FILE:LINE`, or `OVERRIDES`; empty if it was not written anywhere.
     """
 
     value: Any
@@ -123,7 +124,7 @@ def parse_yaml(text: str, origin: str) -> Tree:
 
     Args:
         text: YAML.
-        origin: The file, for places; or one of `SETTINGS`, which have no lines.
+        origin: The file, for places; or `OVERRIDES`, which has no lines.
 
     Raises:
         ConfigError: It is not valid, not keys and values, or too large.
@@ -131,10 +132,14 @@ def parse_yaml(text: str, origin: str) -> Tree:
     number = 0
 
     def locate(node: yaml.Node) -> str:
-        return origin if origin in SETTINGS else f"{origin}:{node.start_mark.line + 1}"
+        return origin if origin == OVERRIDES else f"{origin}:{node.start_mark.line + 1}"
 
     def refuse(node: yaml.Node, path: KeyPath, fault: str) -> ConfigError:
-        return ConfigError(f"{locate(node)}: {f'{dotted(path)}: ' if path else ''}{fault}")
+        line = "" if origin == OVERRIDES else f":{node.start_mark.line + 1}"
+        return refuse_at(f"{line}: {f'{dotted(path)}: ' if path else ''}{fault}")
+
+    def refuse_at(rest: str) -> ConfigError:
+        return ConfigError("{origin}{rest}", origin=Parameter(origin) if origin == OVERRIDES else origin, rest=rest)
 
     def build(node: yaml.Node, path: KeyPath = ()) -> Tree:
         nonlocal number
@@ -164,18 +169,18 @@ def parse_yaml(text: str, origin: str) -> Tree:
         return Tree(parts, locate(node))
 
     if len(text) > MAX_CONFIG:
-        raise ConfigError(f"{origin}: longer than {MAX_CONFIG // KIB} KiB; shorten it")
+        raise refuse_at(f": longer than {MAX_CONFIG // KIB} KiB; shorten it")
     try:
         node = yaml.compose(text, _Loader)
         tree = Tree({}) if node is None else build(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"{origin}:{mark.line + 1}:{mark.column + 1}" if mark else origin
-        raise ConfigError(f"{where}: not valid YAML: {shorten(str(error.problem or error.context))}") from None
+        where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise refuse_at(f"{where}: not valid YAML: {shorten(str(error.problem or error.context))}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{origin}: not valid YAML: {shorten(' '.join(str(error).split()))}") from None
+        raise refuse_at(f": not valid YAML: {shorten(' '.join(str(error).split()))}") from None
     if not isinstance(tree.value, dict):
-        raise ConfigError(f"{origin}: expected keys and values, found {shorten(repr(tree.plain()))}")
+        raise refuse_at(f": expected keys and values, found {shorten(repr(tree.plain()))}")
     return tree
 
 

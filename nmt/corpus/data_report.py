@@ -106,7 +106,7 @@ def _advise_on_pieces(report: DataReport, side: int) -> str:
     fewer = max(min(size // 2, max(500, report.pairs["train"] // 2)), report.character_pieces or 0)
     if fewer >= size:
         return "training text lacks these pieces; give more training text"
-    return f"training text lacks these pieces; use fewer: --set {PIECES}={fewer}"
+    return f"training text lacks these pieces; use fewer: set {PIECES}={fewer}"
 
 
 def _describe_copies(counts: Mapping[str, int]) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.system.errors import DataError, printable, shorten
 from nmt.system.files import naming, set_default_permissions
+from nmt.system.messages import Message, Parameter
 from nmt.system.progress import progress_bar
 from nmt.system.version import __version__
 
@@ -26,10 +27,13 @@ HEADERS = {
 }
 TIMEOUT = 30.0  # seconds without a byte
 BLOCK = 1 << 16  # bytes
-BY_HAND = "download it yourself and give the file with --source PATH"
-LATER = f"run the command again later, or {BY_HAND}"
-MOVED = f"the file may have moved: look for it with a browser, {BY_HAND}"
-REFUSED = "the server refuses automatic downloads: fetch it with a browser and give the file with --source PATH"
+FILE = Parameter("source", "PATH")
+BY_HAND = Message("download it yourself and give the file with {file}", file=FILE)
+LATER = Message("run the command again later, or {by_hand}", by_hand=BY_HAND)
+MOVED = Message("the file may have moved: look for it with a browser, {by_hand}", by_hand=BY_HAND)
+REFUSED = Message(
+    "the server refuses automatic downloads: fetch it with a browser and give the file with {file}", file=FILE
+)
 ADVICE = {401: BY_HAND, 403: REFUSED, 404: MOVED, 406: REFUSED, 410: MOVED}  # by HTTP status code
 
 
@@ -52,14 +56,20 @@ def resolve_sources(sources: Sequence[str], raw_directory: Path) -> list[Path]:
     for source in sources:
         if not source.lower().startswith(("http://", "https://")):
             if scheme := re.match(r"[a-z][a-z\d+.-]*://", source.lower()):
-                raise DataError(f"{source}: {scheme[0]} is not supported; {BY_HAND}")
+                raise DataError(
+                    "{source}: {scheme} is not supported; {by_hand}", source=source, scheme=scheme[0], by_hand=BY_HAND
+                )
             paths.append(Path(source))
             continue
         path = raw_directory / _file_name(source)
         if urls.setdefault(path, source) != source:
             raise DataError(
-                f"{source}: would be stored as {path}, like {urls[path]}; "
-                "download them yourself under different names and give the files with --source PATH"
+                "{source}: would be stored as {path}, like {other}; download them yourself under different names and "
+                "give the files with {file}",
+                source=source,
+                path=path,
+                other=urls[path],
+                file=FILE,
             )
         if path.exists():
             log.info(f"Using {path}, downloaded earlier (delete it to download it again)")
@@ -120,6 +130,6 @@ def _download(url: str, path: Path) -> None:
         raise _failure(url, "the server sent an HTML page")
 
 
-def _failure(url: str, reason: str, advice: str = BY_HAND) -> DataError:
+def _failure(url: str, reason: str, advice: Message = BY_HAND) -> DataError:
     """Error for a URL that could not be downloaded."""
-    return DataError(f"{url}: cannot be downloaded ({shorten(reason)}); {advice}")
+    return DataError("{url}: cannot be downloaded ({reason}); {advice}", url=url, reason=shorten(reason), advice=advice)

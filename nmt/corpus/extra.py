@@ -44,7 +44,7 @@ def add_corpora(
             _, cleaned = clean_corpus(data, source, store, corpus.tag, sample=samples[name])
             clean = drop_repeated(data.cleaning, store, cleaned, before)
         except DataError as error:
-            raise DataError(f"data.extra.{name}: {error}") from None
+            raise DataError("data.extra.{name}: {error}", name=name, error=error) from None
         unseen = without_overlap(store, clean, examples, make_text_normalizer(data.cleaning))
         whole, part = divmod(corpus.weight, 1)
         # The last bytes come first, as the first ones have drawn the training split.

@@ -134,7 +134,8 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
     for line in summarise(report):
         log.info(line)
     if config.data.licence is None:
-        log.info('licence of the data: not stated; state it with --set "data.licence=LICENCE; ORIGIN"')
+        licence = setting(data__licence="LICENCE; ORIGIN")
+        log.info("%s", Message("licence of the data: not stated; state it with {licence}", licence=licence))
     for line in find_warnings(report):
         log.warning(line)
     return report

@@ -24,6 +24,7 @@ from nmt.corpus.sources import Source, read_pairs
 from nmt.corpus.store import PairStore, in_chunks, most_frequent
 from nmt.corpus.traces import is_blank
 from nmt.system.errors import DataError, shorten
+from nmt.system.messages import Message, Parameter
 from nmt.text.normalization import Normalizer
 from nmt.text.processor import SIDES
 
@@ -165,10 +166,11 @@ def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
                 room -= num_sources[component] if fits else 0
             if room:
                 members = labels == max(left, key=sizes.__getitem__, default=-1)
-                advice = f"ask for a smaller {name} split or give more data"
+                advice = Message(f"ask for a smaller {name} split or give more data")
                 if 2 * members.sum() > len(rows):
                     advice = _explain_connection(store, rows[members], len(rows))
-                raise DataError(f"corpus: {size - room:,} of {size:,} {name} sentences found; {advice}")
+                found = f"{size - room:,} of {size:,} {name} sentences found"
+                raise DataError("corpus: {found}; {advice}", found=found, advice=advice)
             order, in_split = left, np.isin(labels, taken)
             free &= ~in_split
             grouped = group_references(store.pairs(rows[in_split]))
@@ -348,7 +350,7 @@ def _draw_components(store: PairStore, rows: Rows, labels: NDArray[np.int64]) ->
     return np.argsort(draws, kind="stable").tolist(), num_sources.tolist()
 
 
-def _explain_connection(store: PairStore, members: Rows, all_pairs: int) -> str:
+def _explain_connection(store: PairStore, members: Rows, all_pairs: int) -> Message:
     """Say which sentences, those with the most translations, tie most pairs of a corpus together, and what to do."""
     sides = [store.fingerprints(f"{side}_identity")[members] for side in SIDES]
     distinct = np.unique(np.stack(sides, axis=1), axis=0)
@@ -361,5 +363,12 @@ def _explain_connection(store: PairStore, members: Rows, all_pairs: int) -> str:
                 hubs.append((-int(counts[top]), text, partners))
     named = [f"'{shorten(text)}' ({-count:,} {partners})" for count, text, partners in sorted(hubs)[:MAX_HUBS]]
     mainly = f", mainly {', '.join(named)}" if named else ""
-    advice = f"{'remove such lines, or ' if named else ''}give ready-made splits, 4 or 6 files with --source"
-    return f"{len(members):,} of {all_pairs:,} pairs are connected through shared sentences{mainly}; {advice}"
+    return Message(
+        "{connected} of {pairs} pairs are connected through shared sentences{mainly}; {remove}give ready-made splits, "
+        "4 or 6 files with {source}",
+        connected=f"{len(members):,}",
+        pairs=f"{all_pairs:,}",
+        mainly=mainly,
+        remove="remove such lines, or " if named else "",
+        source=Parameter("source"),
+    )

@@ -13,6 +13,7 @@ from nmt.corpus.splitting import Example
 from nmt.corpus.traces import MOST_RUNS, TraceReport, is_blank, search_runs, settled_traces, take_runs
 from nmt.evaluation.metrics import ScoringRules, length_ratio, words_of
 from nmt.system.errors import shorten
+from nmt.system.messages import Message, Parameter
 from nmt.text.normalization import Normalizer
 from nmt.text.repeats import find_repeats
 
@@ -167,8 +168,13 @@ def read_system(
     """
     translations = read_hypotheses(lines, normalizer, repair=rules.repaired)
     if found := find_unwritable_texts(translations, normalizer):
-        advice = "repair the file, or give --repair-references, which repairs both"
-        log.warning(f"{path}: {found.of_translations}: {advice}")
+        unlike = Message(
+            "{path}: {found}: repair the file, or give {repair}, which repairs both",
+            path=path,
+            found=found.of_translations,
+            repair=Parameter("repair_references", True),
+        )
+        log.warning("%s", unlike)
     # Lengths of translations correlate with those of references, so that a shift by some lines shows, too.
     pairs = [Pair(example.references[0], text) for example, text in zip(examples, lines, strict=True)]
     for trace in _search(str(path), pairs, rules, normalizer):

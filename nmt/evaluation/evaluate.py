@@ -113,7 +113,7 @@ def evaluate(
         examples,
         what=text.name,
         repaired=repaired,
-        files={option.removeprefix("--"): as_path(path) for option, path in outputs.items()},
+        files={name.removesuffix("_path"): as_path(path) for name, path in outputs.items()},
         against=systems,
         test=test,
         breakdown=breakdown,

@@ -18,7 +18,7 @@ from nmt.models.run_records import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
-from nmt.system.messages import Parameter
+from nmt.system.messages import Message, Parameter
 from nmt.text.languages import language_name
 from nmt.text.processor import TEXT, load_normalizer, load_processor
 from nmt.translation.input import read_text
@@ -148,7 +148,7 @@ class InputText:
             raise ConfigError("{links_of}: must be words or tokens", links_of=Parameter("links_of", links_of))
         examples = None
         if sentence is not None:
-            warn_of_file(sentence, "--src")
+            warn_of_file(sentence, "src")
             examples = [Example(sentence, () if target is None else (target,))]
         elif src is not None:
             examples = read_files(Path(src), as_paths(ref))
@@ -209,7 +209,13 @@ class InputText:
         normalizer = load_normalizer(models[0].text)
         read = read_references(examples, normalizer, repair=self.is_repaired(models))
         if self.scored and (found := find_unwritable(read, normalizer)):
-            repair = "give --repair-references to score repaired references, which signatures then name"
-            name = ", ".join(map(str, self.files[1:])) or self.name
-            log.warning(f"{name}: {found}: {repair}, or train with {found.setting}")
+            unwritable = Message(
+                "{name}: {found}: give {repair} to score repaired references, which signatures then name, or train "
+                "with {setting}",
+                name=", ".join(map(str, self.files[1:])) or self.name,
+                found=found,
+                repair=Parameter("repair_references", True),
+                setting=found.setting,
+            )
+            log.warning("%s", unwritable)
         return read

@@ -38,7 +38,7 @@ from nmt.models.run_records import describe_stop
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import as_json_text, naming, open_text
-from nmt.system.messages import Parameter
+from nmt.system.messages import Message, Parameter
 from nmt.system.tables import Table
 from nmt.translation.stream import translate_texts, within_memory
 from nmt.translation.translator import Translator
@@ -217,7 +217,7 @@ def evaluate_model(
             try:
                 frequency = count_training_words(find_training_data(saved, data), processor, rules)
             except DataError as error:
-                log.info(f"words by frequency: left out ({error})")
+                log.info("%s", Message("words by frequency: left out ({error})", error=error))
         teacher_forced, free_running = (None, None) if others else _measure_loss(translator, examples)
         evaluation = ModelEvaluation(
             hypotheses=hypotheses,
@@ -291,5 +291,5 @@ def _measure_loss(
         with within_memory(translator.options, len(pairs)):
             return measure_loss(translator.model, pairs, size), measure_loss(translator.model, pairs, size, own_words)
     except ConfigError as error:  # a reference is longer than the model can read
-        log.info(f"reading the references: left out ({error})")
+        log.info("%s", Message("reading the references: left out ({error})", error=error))
         return None, None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.system.errors import CheckpointError, DataError, shorten
 from nmt.system.files import check_file, read_json, real_path
+from nmt.system.messages import Parameter
 from nmt.system.progress import clock
 from nmt.system.replacement import is_locked
 from nmt.system.tables import Table
@@ -97,7 +98,11 @@ def find_data(saved: SavedModel) -> Path:
         if (location / DATA_MARKER).is_file():
             location = location.resolve()
             return Path(os.path.relpath(location)) if location.is_relative_to(Path.cwd()) else location
-    raise CheckpointError(f"{saved.path}: the data it was trained on is no longer there; give it with --data DIR")
+    raise CheckpointError(
+        "{model}: the data it was trained on is no longer there; give it with {data}",
+        model=saved.path,
+        data=Parameter("data", "DIR"),
+    )
 
 
 def newest_run() -> tuple[Path, int]:
@@ -108,8 +113,13 @@ def newest_run() -> tuple[Path, int]:
     """
     finished = [run for run in RUNS.glob("[!.]*") if read_value(run, "state") == "finished"]
     if not finished:
-        advice = "train first, or give the best model of an unfinished run with --model DIR"
-        raise CheckpointError(f"{RUNS}: no finished run in {RUNS.resolve()}; {advice}")
+        raise CheckpointError(
+            "{runs}: no finished run in {folder}; train first, or give the best model of an unfinished run with "
+            "{model}",
+            runs=RUNS,
+            folder=RUNS.resolve(),
+            model=Parameter("model", "DIR"),
+        )
     return max(finished, key=_last_change), len(finished)
 
 

@@ -24,6 +24,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import CheckpointError, DataError, shorten
 from nmt.system.files import check_file, read_json, set_default_permissions, sha256, sync, write_json, write_text
 from nmt.system.limits import MAX_HEADER, MIB
+from nmt.system.messages import Parameter
 from nmt.system.replacement import atomic_directory
 from nmt.system.version import __version__
 from nmt.text.processor import SEEN, TEXT, TEXT_FILES, WithText, copy_text_files, load_vocabularies
@@ -181,15 +182,20 @@ def load_model(
     except OSError as error:
         raise CheckpointError(f"{error.filename}: cannot be read ({error.strerror}); the model is incomplete") from None
     except DataError as error:
-        raise CheckpointError(str(error)) from None
+        raise CheckpointError(*error.problems) from None
     return SavedModel(directory, config, model.to(device or torch.device("cpu")).eval(), *vocabularies, metadata)
 
 
 def _check_class(score: str, path: Path, allowed: Collection[str]) -> None:
     if names_class(score) and score not in allowed:
         name = shorten(score)
-        advice = f"if you trust it, allow it with --allow-class {name}, or, for a parent, set it in your own config"
-        raise CheckpointError(f"{path}: model.attention.score is the class {name}, whose code would run; {advice}")
+        raise CheckpointError(
+            "{path}: model.attention.score is the class {name}, whose code would run; if you trust it, allow it with "
+            "{allowed}, or, for a parent, set it in your own config",
+            path=path,
+            name=name,
+            allowed=Parameter("allowed_classes", [name]),
+        )
 
 
 def _check_text(folder: Path, weights: Path) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection
 
 from nmt.system.errors import ConfigError
+from nmt.system.messages import Parameter
 
 _HOST = re.compile(r"(?P<name>[\w.-]+|\[[0-9a-f:.]+\])(:[0-9]*)?", re.ASCII | re.IGNORECASE)
 """A `Host` header: a name or an address, and a port. Nothing else, such as a user, may stand beside them."""
@@ -120,10 +121,12 @@ class Pages:
         self._hosts = {name.lower().strip("[]") for name in (*own, *hosts)}
         for name in hosts:
             if not _is_name(name):
-                raise ConfigError(f"--allow-host {name}: write a name such as mt.example.org, without a port")
+                given = Parameter("allowed_hosts", [name])
+                raise ConfigError("{given}: write a name such as mt.example.org, without a port", given=given)
         for origin in origins:
             if origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin):
-                raise ConfigError(f"--allow-origin {origin}: write an origin such as https://example.org, or *")
+                given = Parameter("allowed_origins", [origin])
+                raise ConfigError("{given}: write an origin such as https://example.org, or *", given=given)
         self.origins = list(origins)
 
     def allows_host(self, header: str) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from nmt.system.errors import ConfigError
 from nmt.system.limits import KIB
+from nmt.system.messages import Parameter
 
 MAX_CONNECTIONS = 900
 """Maximum number of open connections; more get a 503, as most systems allow a process 1024 open files."""
@@ -40,11 +41,12 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if isinstance(value, int) and value < 1:
-                raise ConfigError(f"`{name}`: {value}; must be at least 1")
+                raise ConfigError("{given}: must be at least 1", given=Parameter(name, value))
         if self.max_queue < self.max_sentences:
             raise ConfigError(
-                f"--max-queue {self.max_queue} is less than --max-sentences {self.max_sentences}: "
-                "a large request would never be accepted"
+                "{max_queue} is less than {max_sentences}: a large request would never be accepted",
+                max_queue=Parameter("max_queue", self.max_queue),
+                max_sentences=Parameter("max_sentences", self.max_sentences),
             )
 
     @property

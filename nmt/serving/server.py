@@ -21,6 +21,7 @@ from nmt.serving.log import Format, write
 from nmt.serving.request_limits import MAX_CONNECTIONS, Limits
 from nmt.system.errors import ConfigError, printable
 from nmt.system.limits import KIB
+from nmt.system.messages import Message, Parameter
 from nmt.system.signals import ENDING, handled_signals
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,12 @@ def bind(host: str, port: int) -> socket.socket:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"--host {host} --port {port}: {reason}; choose another") from None
+        raise ConfigError(
+            "{host} {port}: {reason}; choose another",
+            host=Parameter("host", host),
+            port=Parameter("port", port),
+            reason=reason,
+        ) from None
     # Connections inherit it: what a slow client has read is soon seen from here.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
     return listener
@@ -80,7 +86,12 @@ class Server(uvicorn.Server):
     ) -> None:
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         if not (is_loopback(host) or service.keys.required):
-            log.warning(f"--host {host}: other machines may use the server without a key; --api-keys requires one")
+            unguarded = Message(
+                "{host}: other machines may use the server without a key; {api_keys} requires one",
+                host=Parameter("host", host),
+                api_keys=Parameter("api_keys"),
+            )
+            log.warning("%s", unguarded)
         self._listener, self._service = listener, service
         self._reason = ""
         super().__init__(

@@ -30,11 +30,11 @@ class NmtError(Exception):
     """
 
     def __init__(self, *problems: str | Message, **values: object) -> None:
-        super().__init__(*problems)
         if values:
             (text,) = problems
             problems = (Message(str(text), **values),)
         self.problems = tuple(problem if isinstance(problem, Message) else Message(problem) for problem in problems)
+        super().__init__(*map(str, self.problems))
         self.dialect: Dialect = PYTHON
 
     @property
@@ -77,7 +77,7 @@ class OutOfMemory(NmtError):
 
 
 @contextlib.contextmanager
-def when_out_of_memory(advice: str) -> Iterator[None]:
+def when_out_of_memory(advice: str | Message) -> Iterator[None]:
     """Raise `OutOfMemory` with advice if memory runs out in the block.
 
     Args:
@@ -88,7 +88,9 @@ def when_out_of_memory(advice: str) -> Iterator[None]:
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        raise OutOfMemory("; ".join(filter(None, ["out of memory", advice]))) from error
+        if not advice:
+            raise OutOfMemory("out of memory") from error
+        raise OutOfMemory("out of memory; {advice}", advice=advice) from error
 
 
 @contextlib.contextmanager
@@ -113,16 +115,23 @@ def as_nmt_errors() -> Iterator[None]:
         raise DataError("a path holds a NUL character, which no name can have; rename it") from None
 
 
-def describe_system_error(error: OSError) -> str:
+def add_remedy(error: OSError, remedy: Message) -> None:
+    """Keep with a system error how to go on once the disk has room, for `describe_system_error`."""
+    vars(error)["remedy"] = remedy
+
+
+def describe_system_error(error: OSError) -> Message:
     """One line: what the system says, about what, and what to do if a disk is full.
 
     Args:
-        error: The error; its notes say how to go on once there is room.
+        error: The error, with the remedy of `add_remedy` if there is one.
     """
-    again = "; ".join(getattr(error, "__notes__", ())) or "run the command again"
-    advice = f"; make room and {again}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    name = error.filename2 or error.filename or "input or output"
-    return printable(f"{name}: {error.strerror or error}{advice}")
+    name = printable(str(error.filename2 or error.filename or "input or output"))
+    reason = printable(str(error.strerror or error))
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return Message("{name}: {reason}", name=name, reason=reason)
+    remedy = vars(error).get("remedy", "run the command again")
+    return Message("{name}: {reason}; make room and {remedy}", name=name, reason=reason, remedy=remedy)
 
 
 def is_out_of_memory(error: Exception) -> bool:

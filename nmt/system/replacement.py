@@ -222,7 +222,12 @@ def check_not_in_use(directory: Path) -> None:
         DataError: A process is reading it.
     """
     for reader in _readers(directory):
-        raise DataError(f"{directory}: in use by {reader}; wait for it to end, or choose another --output")
+        raise DataError(
+            "{directory}: in use by {reader}; wait for it to end, or choose another {output}",
+            directory=directory,
+            reader=reader,
+            output=Parameter("output"),
+        )
 
 
 def _readers(directory: Path) -> Iterator[str]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from nmt.system.errors import DataError, name_differences
+from nmt.system.errors import DataError, add_remedy, name_differences
 from nmt.system.files import hidden_path, naming, read_json, real_path, write_json
+from nmt.system.messages import Message, Parameter
 from nmt.system.replacement import locked
 
 log = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ def open_resumable(path: Path, made_from: Origin, *, resume: bool) -> Iterator[R
                 data.unlink(missing_ok=True)
                 progress.unlink(missing_ok=True)
             elif isinstance(error, OSError):
-                error.add_note("run the command again with --resume")
+                add_remedy(error, Message("run the command again with {resume}", resume=Parameter("resume", True)))
             raise
 
 
@@ -111,10 +112,21 @@ def _read_progress(path: Path, data: Path, progress: Path, made_from: Origin | N
     except (DataError, OSError, LookupError, TypeError, ValueError):
         return 0, 0, 0
     if made_from is None:
-        log.warning(f"{path}: {lines:,} unfinished lines are deleted; --resume would have kept them")
+        deleted = Message(
+            "{path}: {lines} unfinished lines are deleted; {resume} would have kept them",
+            path=path,
+            lines=f"{lines:,}",
+            resume=Parameter("resume", True),
+        )
+        log.warning("%s", deleted)
         return 0, 0, 0
     values = ((key, there.get(key), made_from.get(key)) for key in {**there, **made_from})
     if differing := name_differences(values):
-        what = f"the unfinished one was made differently: {', '.join(differing)}"
-        raise DataError(f"{path}: {what}; use the same, or begin again without --resume")
+        raise DataError(
+            "{path}: the unfinished one was made differently: {differing}; use the same, or begin again without "
+            "{resume}",
+            path=path,
+            differing=", ".join(differing),
+            resume=Parameter("resume", True),
+        )
     return steps, lines, size

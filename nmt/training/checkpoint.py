@@ -18,7 +18,7 @@ from torch import Tensor, uint8
 from nmt.models.storage import write_tensors
 from nmt.system.errors import CheckpointError, DataError, shorten
 from nmt.system.files import atomic_file, check_file, sync
-from nmt.system.messages import Parameter
+from nmt.system.messages import Message, Parameter
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ def newest_checkpoint(run: Path) -> Checkpoint:
         try:
             return _read(path)
         except (OSError, ValueError, TypeError, KeyError, RecursionError, DataError, SafetensorError) as error:
-            log.warning(f"{path}: damaged ({error}); using the one before")
+            log.warning("%s", Message("{path}: damaged ({error}); using the one before", path=path, error=error))
     overwrite = Parameter("overwrite", True)
     raise CheckpointError(
         "{folder}: all checkpoints are damaged; start over with {overwrite}", folder=folder, overwrite=overwrite

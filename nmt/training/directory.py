@@ -15,9 +15,9 @@ from nmt.models.run_records import MARKER, MODELS, TIME, path_from, read_value
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import save_model
 from nmt.system.device import describe_environment
-from nmt.system.errors import DataError, RunInterrupted, TrainingError
+from nmt.system.errors import DataError, RunInterrupted, TrainingError, add_remedy
 from nmt.system.files import append_text, check_file, write_json, write_text
-from nmt.system.messages import Parameter
+from nmt.system.messages import Message, Parameter
 from nmt.system.outputs import RUN, check_directory
 from nmt.system.replacement import clean_up, discard_earlier, locked, reading, replacing, set_aside
 from nmt.text.processor import TEXT
@@ -26,7 +26,7 @@ from nmt.training.checkpoint_schema import OriginMetadata
 from nmt.training.distributed import Workers, launch_id, restarts
 from nmt.training.metrics_log import MetricsLog
 from nmt.training.ranking import rank, stored_rank
-from nmt.training.resume import command_to_resume
+from nmt.training.resume import call_to_resume
 from nmt.training.state import TrainState, capture
 from nmt.training.text_files import keep_text
 
@@ -103,7 +103,9 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
         log.info(f"{output}: no checkpoint yet; starting from scratch")
         overwrite = state is not None
     elif (resumable if state is None else state != "finished") and not overwrite:
-        way = f"resume with: {command_to_resume(output, data)}; or" if resumable else "it has no checkpoint;"
+        way = Message("resume with: {call}; or", call=call_to_resume(output, data))
+        if not resumable:
+            way = Message("it has no checkpoint;")
         raise DataError(
             "{run}: contains an unfinished run; {way} replace it with {replace}", run=output, way=way, replace=replace
         )
@@ -163,8 +165,11 @@ class RunDirectory:
                 yield
         except OSError as error:
             if (self.path / MARKER).exists():
-                command = f"resume with: {command_to_resume(self.path, self.data.path)}"
-                error.add_note(command if has_checkpoint(self.path) else "run the command again with --overwrite")
+                remedy = Message("resume with: {call}", call=call_to_resume(self.path, self.data.path))
+                if not has_checkpoint(self.path):
+                    overwrite = Parameter("overwrite", True)
+                    remedy = Message("run the command again with {overwrite}", overwrite=overwrite)
+                add_remedy(error, remedy)
             raise
 
     @contextlib.contextmanager

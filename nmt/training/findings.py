@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from nmt.system.messages import Dialect, Message, say
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -10,9 +12,18 @@ class Finding:
     Attributes:
         name: Name of the check.
         ok: Whether it passed; None if it only informs.
-        text: What was found and, if it failed, what to do.
+        message: What was found and, if it failed, what to do.
     """
 
     name: str
     ok: bool | None
-    text: str
+    message: str | Message
+
+    @property
+    def text(self) -> str:
+        """The message, which names parameters as Python does."""
+        return str(self.message)
+
+    def say(self, dialect: Dialect) -> str:
+        """The message in a dialect."""
+        return say(self.message, dialect)

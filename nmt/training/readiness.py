@@ -20,6 +20,7 @@ from nmt.search.searcher import Searcher
 from nmt.system.device import resolve_device
 from nmt.system.errors import OutOfMemory, when_out_of_memory
 from nmt.system.memory import as_text, available_memory, peak_memory
+from nmt.system.messages import Message
 from nmt.system.progress import progress_bar
 from nmt.training.consistency import with_consistency
 from nmt.training.distributed import Workers
@@ -81,7 +82,7 @@ def check_readiness(config: Config, data_directory: Path) -> Iterator[Finding]:
             with when_out_of_memory(advice):
                 yield from check(config, data, new_model)
         except OutOfMemory as error:
-            yield Finding(name, False, str(error))
+            yield Finding(name, False, Message("{error}", error=error))
     yield Finding("memory", None, f"at most {as_text(peak_memory())} so far, of {as_text(available)} available")
 
 

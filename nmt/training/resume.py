@@ -1,7 +1,6 @@
 """Resuming a run from its newest checkpoint, if config and data allow it."""
 
 import logging
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from nmt.corpus.dataset import DataDirectory
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.device import describe_environment
 from nmt.system.errors import CheckpointError, ConfigError, DataError, list_names, shorten
+from nmt.system.messages import Call
 from nmt.training.checkpoint import newest_checkpoint
 from nmt.training.checkpoint_schema import OriginMetadata, parse_metadata
 from nmt.training.distributed import launch_command
@@ -42,10 +42,10 @@ OTHER_RUN = ("train.optimizer.name",)
 """Beginnings of keys that make another run, although those that begin like them do not; all other keys do as well."""
 
 
-def command_to_resume(output: Path, data: Path) -> str:
-    """The command that resumes a run."""
-    arguments = ["--config", str(output / "config.yaml"), "--data", str(data), "--output", str(output), "--resume"]
-    return shlex.join([*launch_command(), "train", *arguments])
+def call_to_resume(output: Path, data: Path) -> Call:
+    """The call that resumes a run."""
+    arguments = {"config": output / "config.yaml", "data": data, "output": output, "resume": True}
+    return Call("train", arguments, launcher=tuple(launch_command()))
 
 
 def resume_run(run: Path, state: TrainState[Seq2Seq], config: Config, data: DataDirectory) -> OriginMetadata:
@@ -69,7 +69,7 @@ def resume_run(run: Path, state: TrainState[Seq2Seq], config: Config, data: Data
         changes = describe_changes(origin, config, data.checksums, describe_environment(state.workers.device))
         as_before = restore(state, checkpoint)
     except (CheckpointError, ConfigError, DataError) as error:
-        raise type(error)(f"{run}: {error}") from None
+        raise type(error)("{run}: {error}", run=run, error=error) from None
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         reason = shorten(f"{type(error).__name__}: {error}")
         raise CheckpointError(f"{run}: its checkpoint does not match the config ({reason})") from None

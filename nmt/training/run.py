@@ -106,7 +106,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     from nmt.training.interruption import STOP, Interruptions
     from nmt.training.live_page import following
     from nmt.training.metrics_log import MetricsLog
-    from nmt.training.resume import command_to_resume, resume_run
+    from nmt.training.resume import call_to_resume, resume_run
     from nmt.training.text_files import check_text
 
     # What is learnt from, and all that the config leaves open.
@@ -170,9 +170,14 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
                         if asked == STOP:
                             if workers.is_first and not (validator.is_unseen or state.last_skipped):
                                 directory.save_model(output / BEST, {}, {})
-                            command = command_to_resume(output, data.path)
-                            what = f"stopped at update {event.update:,}, nothing is lost; resume with: {command}"
-                            raise RunInterrupted(f"{output}: {what}" if workers.is_first else "")
+                            if not workers.is_first:
+                                raise RunInterrupted("")
+                            raise RunInterrupted(
+                                "{run}: stopped at update {update}, nothing is lost; resume with: {call}",
+                                run=output,
+                                update=f"{event.update:,}",
+                                call=call_to_resume(output, data.path),
+                            )
                 if not workers.is_first:
                     continue
 

@@ -128,7 +128,7 @@ def _load_parent(config: Config) -> SavedModel:
         # A class is trusted if the user's own config names it.
         parent = load_model(path, allowed_classes=[config.model.attention.score])
     except (CheckpointError, DataError) as error:
-        raise CheckpointError(f"parent: {error}") from None
+        raise CheckpointError("parent: {error}", error=error) from None
     if not all(bool(tensor.isfinite().all()) for tensor in parent.model.state_dict().values()):
         raise CheckpointError(f"parent: {path} has weights that are not finite; use another model")
     return parent

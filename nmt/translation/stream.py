@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from nmt.system.errors import when_out_of_memory
+from nmt.system.messages import Message, Parameter
 from nmt.system.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -21,10 +22,16 @@ log = logging.getLogger(__name__)
 
 
 def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractContextManager[None]:
-    """If memory runs out in the block, say which options make the search for so many lines smaller."""
-    sizes = {"--batch-size": min(lines, options.batch_size), "--beam-size": options.beam_size}
-    lower = " or ".join(name for name, size in sizes.items() if size > 1)
-    return when_out_of_memory(f"lower {lower}" if lower else "")
+    """If memory runs out in the block, say which parameters make the search for so many lines smaller."""
+    batch_size, beam_size = Parameter("batch_size"), Parameter("beam_size")
+    is_batched = min(lines, options.batch_size) > 1
+    if is_batched and options.beam_size > 1:
+        advice = Message("lower {batch_size} or {beam_size}", batch_size=batch_size, beam_size=beam_size)
+    elif is_batched or options.beam_size > 1:
+        advice = Message("lower {size}", size=batch_size if is_batched else beam_size)
+    else:
+        return when_out_of_memory("")
+    return when_out_of_memory(advice)
 
 
 def translate_texts(

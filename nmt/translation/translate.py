@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, is_stream, sha256
-from nmt.system.messages import Parameter
+from nmt.system.messages import Message, Parameter
 from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
 from nmt.system.resumable import Origin, is_unfinished, open_resumable
@@ -108,7 +108,7 @@ def translate(
     from nmt.translation.formats import choose_format
     from nmt.translation.session import converse
 
-    warn_of_file(sentence or "", "--input")
+    warn_of_file(sentence or "", "input")
     read = [] if sentence is not None else [source or Path("/dev/stdin")]
     replace = overwrite or (resume and target is not None and is_unfinished(target))
     check_files({"output": target, "attention": picture}, [*read, entries], overwrite=replace)
@@ -164,11 +164,13 @@ def translate(
                     log.info(f"{name}: is empty; nothing is translated")
 
 
-def warn_of_file(sentence: str, option: str) -> None:
-    """Say that a sentence is also the name of a file, and which option reads it."""
+def warn_of_file(sentence: str, parameter: str) -> None:
+    """Say that a sentence is also the name of a file, and which parameter reads it."""
     with suppress(OSError):  # a sentence may be too long for a name
         if sentence and Path(sentence).is_file():
-            log.warning(f"{sentence}: taken as a sentence, but is a file too; for that: {option} '{sentence}'")
+            file = Parameter(parameter, sentence)
+            text = "{sentence}: taken as a sentence, but is a file too; for that: {file}"
+            log.warning("%s", Message(text, sentence=sentence, file=file))
 
 
 def _check_conflicts(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nmt.drawing.heatmap import EOS_LABEL, make_html_heatmap
+from nmt.system.messages import Parameter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,7 +68,7 @@ class Translation:
             ValueError: There is no alignment.
         """
         if self.alignment is None:
-            raise ValueError("the translation has no attention: translate with `with_alignment=True`")
+            raise ValueError(f"the translation has no attention: translate with {Parameter('with_alignment', True)}")
         return self.alignment.double().mean(dim=1).numpy()
 
     def _repr_html_(self) -> str:

@@ -133,7 +133,7 @@ def test_values_that_vary_are_yaml() -> None:
     ("settings", "message"),
     [
         *(([setting], "expected section.key=value,value") for setting in ("a.b", "=1,2", "a=")),
-        (["a=1"], "single value; use --set"),
+        (["a=1"], "single value; use `overrides`"),
         (["a=1,2", "a=3,4"], "given twice"),
         (["a=[1,2"], "not valid YAML"),
         (["a=1]: [2"], "not valid YAML"),

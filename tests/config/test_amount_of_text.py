@@ -77,9 +77,15 @@ def test_a_tenth_of_a_small_corpus_is_for_validation_and_another_for_test() -> N
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["model.dropout=automatic"], "--set model.dropout: should be a valid number, found 'automatic'"),
-        (["model.embedding_dropout=auto"], "--set model.embedding_dropout: should be a valid number, found 'auto'"),
-        (["train.batch={size: auto, unit: tokens}"], "--set train.batch.size: auto is a number of sentences; put"),
+        (["model.dropout=automatic"], "`overrides` model.dropout: should be a valid number, found 'automatic'"),
+        (
+            ["model.embedding_dropout=auto"],
+            "`overrides` model.embedding_dropout: should be a valid number, found 'auto'",
+        ),
+        (
+            ["train.batch={size: auto, unit: tokens}"],
+            "`overrides` train.batch.size: auto is a number of sentences; put",
+        ),
     ],
 )
 def test_what_cannot_be_auto_is_refused(settings: list[str], message: str) -> None:

@@ -151,19 +151,22 @@ def test_all_wrong_overrides_are_named_at_once(tmp_path: Path) -> None:
     wrong = ["train.epohcs=3", "model.dropout=7"]
     lines = refused(tmp_path, "train: {epochs: 0}\n", *wrong)
     assert "mine.yaml:1: train.epochs: should be greater than or equal to 1, found 0" in lines
-    assert sorted(line.partition(": ")[0] for line in lines)[:2] == ["--set model.dropout", "--set train.epohcs"]
+    assert sorted(line.partition(": ")[0] for line in lines)[:2] == [
+        "`overrides` model.dropout",
+        "`overrides` train.epohcs",
+    ]
     assert len(lines) == 3
     seed, joint = refused(tmp_path, "", *unread, *wrong)
-    assert seed == "--set train.seed: expected section.key=value"
-    assert joint.startswith("--set:1:")
+    assert seed == "`overrides` train.seed: expected section.key=value"
+    assert joint.startswith("`overrides`:1:")
 
 
 def test_all_wrong_search_options_are_named_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         with_search_options(Config(), {}, ["decode.beam_size=0", "decode.x=1"])
     assert [line.partition(": ")[0] for line in str(caught.value).splitlines()] == [
-        "--set decode.beam_size",
-        "--set decode.x",
+        "`overrides` decode.beam_size",
+        "`overrides` decode.x",
     ]
     with pytest.raises(
         ConfigError, match=r"^train\.epochs: cannot be .*\nname: cannot be changed after training; only"
@@ -196,7 +199,7 @@ def test_surrogates_are_not_text(tmp_path: Path, text: str, place: str) -> None:
 @pytest.mark.parametrize("override", ["\udcff=1", "data.\ud800=1"])
 def test_surrogates_are_not_a_key_to_override(tmp_path: Path, override: str) -> None:
     key = override.removesuffix("=1")
-    assert only_problem(tmp_path, "", override).startswith(f"--set {printable(key)}: is not valid Unicode text")
+    assert only_problem(tmp_path, "", override).startswith(f"`overrides` {printable(key)}: is not valid Unicode text")
 
 
 def test_a_config_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
@@ -298,7 +301,7 @@ WRONG_OVERRIDES = [
         *((text, (), message) for text, message in WRONG),
         # What an override replaces is not blamed on the file.
         *(
-            ("data: {columns: [1, 2]}\ntrain: {epochs: 3}", (given,), f"--set {said}")
+            ("data: {columns: [1, 2]}\ntrain: {epochs: 3}", (given,), f"`overrides` {said}")
             for given, said in WRONG_OVERRIDES
         ),
     ],
@@ -565,7 +568,7 @@ def test_a_file_in_place_of_a_score_is_answered_with_its_classes(
     (tmp_path / "my scores").mkdir()
     write(tmp_path / "my scores/near.py", "import math\n")
     found = only_problem(tmp_path, "", f"model.attention.score={score}")
-    assert found == f"--set model.attention.score: {score} {message.format('start the command with')}"
+    assert found == f"`overrides` model.attention.score: {score} {message.format('start the command with')}"
 
 
 def test_a_run_can_be_named_after_its_learning_rate(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_keys_beside_a_new_kind_are_checked(tmp_path: Path, overrides: list[str]
     lines = refused(tmp_path, "train: {optimizer: {name: adam, epsilon: 1e-6}}\n", *overrides)
     assert len(lines) == len(problems)
     for line, problem in zip(sorted(lines), problems, strict=True):
-        assert line.startswith(f"--set {problem}")
+        assert line.startswith(f"`overrides` {problem}")
 
 
 def test_a_parent_s_own_mistake_is_told_though_a_child_changes_the_kind(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_child_turns_off_the_consistency_of_its_parent(tmp_path: Path) -> None
 )
 def test_a_wrong_value_of_consistency_is_one_clear_line(value: str, line: str, tmp_path: Path) -> None:
     (found,) = refused(tmp_path, "", f"train.consistency={value}")
-    assert found.startswith(f"--set {line}")
+    assert found.startswith(f"`overrides` {line}")
 
 
 @pytest.mark.parametrize(

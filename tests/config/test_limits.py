@@ -30,7 +30,7 @@ def test_every_integer_has_a_largest_value_and_says_why(tmp_path: Path, key: Key
         "model: {attention: {score: additive}}" if "attention" in path else "model: {decoder: {initial_state: zeros}}"
     )
     [line] = refused(tmp_path, text, *key.kinds, f"{path}={f'[{huge}, 1]' if path == 'data.columns' else huge}")
-    assert line.startswith(f"--set {path}")
+    assert line.startswith(f"`overrides` {path}")
     if path.endswith("seed"):
         assert "4294967295" in line
     else:
@@ -56,7 +56,7 @@ def test_there_are_many_integers() -> None:
 )
 def test_numbers_that_weights_and_scores_cannot_hold(tmp_path: Path, path: str, value: str) -> None:
     [line] = refused(tmp_path, "model: {attention: {score: additive, past: {name: coverage}}}", f"{path}={value}")
-    assert line.startswith(f"--set {path}: should be ")
+    assert line.startswith(f"`overrides` {path}: should be ")
 
 
 @pytest.mark.parametrize("option", ["size", "max_length"])

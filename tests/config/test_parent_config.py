@@ -146,8 +146,8 @@ def test_older_stored_configs_are_read(tmp_path: Path, number: int | None) -> No
     [
         ("parent=nowhere", "parent: nowhere: does not exist"),
         ("parent=runs", "parent: runs: is not a run, model or data directory"),
-        ("parent=[1]", "--set parent.run: should be a valid string, found [1]"),
-        ("parent.piece=own", "--set parent.piece: unknown key; did you mean pieces?"),
+        ("parent=[1]", "`overrides` parent.run: should be a valid string, found [1]"),
+        ("parent.piece=own", "`overrides` parent.piece: unknown key; did you mean pieces?"),
     ],
 )
 def test_a_wrong_parent_is_one_line(parent: str, tmp_path: Path, setting: str, line: str) -> None:
