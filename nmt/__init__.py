@@ -11,24 +11,15 @@ Everything that the commands do is available in Python:
     print(translator.translate("The old woman reads a book.").text)
 
 Bad input raises a subclass of `NmtError` with a one-line message: where, what was found, what to do. Nothing is
-printed; messages go to loggers below "nmt". Everything is imported on first use.
+printed; messages go to loggers below "nmt". Everything is imported on first use. The import sets nothing in the
+process; `nmt.tune_process()`, called before torch is imported, bounds torch's caches as the commands do.
 """
 
 import importlib
 import logging
-import os
 from typing import TYPE_CHECKING
 
-from nmt.system.limits import MAX_KERNELS
 from nmt.system.version import __version__ as __version__
-
-# oneDNN keeps a kernel for each shape of a product, and torch's wrapper does so too: by default 1,024 each. Both read
-# their limit at the first product.
-if "DNNL_PRIMITIVE_CACHE_CAPACITY" not in os.environ:  # its earlier name
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(MAX_KERNELS))
-os.environ.setdefault("LRU_CACHE_CAPACITY", str(MAX_KERNELS))
-# Threads that wait for each other soon sleep, or they starve beside another program; read when torch is imported.
-os.environ.setdefault("GOMP_SPINCOUNT", "5000")
 
 if TYPE_CHECKING:
     from nmt.comparison.compare import ComparisonResult as ComparisonResult, compare as compare
@@ -57,6 +48,7 @@ if TYPE_CHECKING:
         RunInterrupted as RunInterrupted,
         TrainingError as TrainingError,
     )
+    from nmt.system.tuning import tune_process as tune_process
     from nmt.training.average import average as average
     from nmt.training.findings import Finding as Finding
     from nmt.translation.translate import translate_file as translate_file
@@ -83,6 +75,7 @@ _HOMES = {
     "nmt.run": "Run check train",
     "nmt.serving.serve": "serve",
     "nmt.system.errors": "CheckpointError ConfigError DataError NmtError OutOfMemory RunInterrupted TrainingError",
+    "nmt.system.tuning": "tune_process",
     "nmt.training.average": "average",
     "nmt.training.findings": "Finding",
     "nmt.translation.loading": "load",

@@ -229,7 +229,9 @@ def start(
                 program,
             ),
         )
-        with mock.patch.dict(os.environ, OMP_NUM_THREADS="1"):  # numpy starts threads when it is imported
+        with mock.patch.dict(
+            os.environ, OMP_NUM_THREADS="1", LRU_CACHE_CAPACITY="128", ONEDNN_PRIMITIVE_CACHE_CAPACITY="128"
+        ):  # numpy starts threads when it is imported
             process.start()
     return Running(process, words, ours)
 

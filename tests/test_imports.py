@@ -97,7 +97,8 @@ def test_a_cycle_is_found() -> None:
 def test_kernels_are_limited_before_torch_is_loaded(given: dict[str, str], expected: list[str]) -> None:
     names = ["ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"]
     kept = {name: value for name, value in os.environ.items() if "CACHE_CAPACITY" not in name}
-    program = f"import sys, nmt, os; print('torch' in sys.modules, *(os.environ.get(n, '') for n in {names}), sep=',')"
+    program = "import sys, nmt, os; nmt.tune_process(); "
+    program += f"print('torch' in sys.modules, *(os.environ.get(n, '') for n in {names}), sep=',')"
     done = subprocess.run([sys.executable, "-c", program], env={**kept, **given}, capture_output=True, check=True)
     assert done.stdout.decode().strip().split(",") == ["False", *expected]
 
@@ -106,9 +107,21 @@ def test_kernels_are_limited_before_torch_is_loaded(given: dict[str, str], expec
 def test_waiting_threads_soon_sleep(given: dict[str, str], expected: str) -> None:
     kept = {name: value for name, value in os.environ.items() if name != "GOMP_SPINCOUNT"}
     shown = {**kept, "OMP_DISPLAY_ENV": "verbose", **given}
-    done = subprocess.run(
-        [sys.executable, "-c", "import nmt, torch"], env=shown, capture_output=True, text=True, check=True
-    )
+    program = "import nmt; nmt.tune_process(); import torch"
+    done = subprocess.run([sys.executable, "-c", program], env=shown, capture_output=True, text=True, check=True)
     if "GOMP_" not in done.stderr:
         pytest.skip("torch is built with another OpenMP")
     assert f"GOMP_SPINCOUNT = '{expected}'" in done.stderr
+
+
+def test_the_import_sets_nothing_in_the_process() -> None:
+    kept = {name: value for name, value in os.environ.items() if "CACHE_CAPACITY" not in name and "GOMP" not in name}
+    program = "import os; before = dict(os.environ); import nmt; nmt.Config; print(before == dict(os.environ))"
+    done = subprocess.run([sys.executable, "-c", program], env=kept, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+def test_torch_is_tuned_before_it_is_imported() -> None:
+    program = "import nmt, torch\ntry: nmt.tune_process()\nexcept nmt.ConfigError as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "nmt.tune_process: torch is imported already; call it before\n"

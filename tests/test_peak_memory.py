@@ -11,6 +11,8 @@ from conftest import Project, train_arguments
 MEASURED = """
 import json, sys
 
+import nmt
+nmt.tune_process()
 from nmt.training import loop
 from nmt.system.memory import peak_resident
 
