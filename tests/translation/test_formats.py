@@ -90,7 +90,7 @@ def test_the_chosen_format(name: str | None, n_best: int, kind: type) -> None:
         ("csv", {}, ("`format='csv'`", "text, nbest, jsonl, pharaoh")),
         ("text", {"n_best": 2}, ("`n_best=2`", "text", "nbest or jsonl")),
         ("pharaoh", {"n_best": 3}, ("`n_best=3`", "pharaoh")),
-        (None, {"with_attention": True}, ("`with_attention`", "text", "jsonl")),
+        (None, {"with_attention": True}, ("`with_attention=True`", "text", "jsonl")),
     ],
 )
 def test_what_a_format_cannot_show_is_refused(
