@@ -145,7 +145,12 @@ def test_errors_name_arguments_and_those_of_commands_options(here: Project, cli:
     typed = [part for name, path in files.items() for part in (f"--{name}", path)]
     cases: list[tuple[str, dict[str, Any], list[str], str]] = [
         ("add `overwrite=True` or choose another `output`", {}, [], "add --overwrite or choose another --output"),
-        ("overrides train.epohcs: unknown key", {"overrides": {"train.epohcs": 3}}, ["--set", "train.epohcs=3"], ""),
+        (
+            "`overrides` train.epohcs: unknown key",
+            {"overrides": {"train.epohcs": 3}},
+            ["--set", "train.epohcs=3"],
+            "--set train.epohcs: unknown key",
+        ),
         (
             "`overrides={'model.attention.score': 'additive', 'model.decoder.order': 'bahdanau'}`",
             {"overrides": {"model.attention.score": "bahdanau"}},
@@ -158,7 +163,7 @@ def test_errors_name_arguments_and_those_of_commands_options(here: Project, cli:
             nmt.train(here.config, **files, **arguments)
         assert message in str(caught.value)
         error = cli("train", here.config, *typed, *options).err
-        assert (shown or message.replace("overrides", "--set")) in error
+        assert shown in error
         assert "`" not in error
 
 

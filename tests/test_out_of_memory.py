@@ -99,8 +99,8 @@ def test_there_may_be_no_advice(project: Project) -> None:
 @pytest.mark.parametrize(
     ("batch_size", "beam_size", "lines", "expected"),
     [
-        (64, 5, 100, "out of memory; lower --batch-size or --beam-size"),
-        (64, 5, 1, "out of memory; lower --beam-size"),
+        (64, 5, 100, "out of memory; lower `batch_size` or `beam_size`"),
+        (64, 5, 1, "out of memory; lower `beam_size`"),
         (64, 1, 1, "out of memory"),
         (1, 1, 100, "out of memory"),
     ],

@@ -66,7 +66,7 @@ def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> Compariso
     path = None if name is None else _find(name)
     values = {} if path is None else read_yaml(path).plain()
     if _is_config(values):
-        to_vary = Message(" and {vary}", vary=Parameter("vary", ["SECTION.KEY=VALUE,VALUE"]))
+        to_vary = Message(" {vary}", vary=Parameter("vary", ["SECTION.KEY=VALUE,VALUE"]))
         raise ConfigError(
             "{path} is a config, not a comparison; to compare it, use {config}{vary}",
             path=path,

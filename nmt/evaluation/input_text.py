@@ -77,7 +77,7 @@ def read_split(data: Path, split: str) -> list[Example]:
     if split != "train":
         if not (data / f"{split}.jsonl").is_file():
             raise DataError(
-                "{data}: has no {name} split; give test, valid or train as {split}, or files with {src} and {ref}",
+                "{data}: has no {name} split; give {split} test, valid or train, or files with {src} and {ref}",
                 data=data,
                 name=split,
                 split=Parameter("split"),

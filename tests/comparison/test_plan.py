@@ -71,8 +71,8 @@ def test_a_budget_uses_its_time_up(tmp_path: Path) -> None:
         ({"vary": {"model.dropout": [0.1, 0.1]}}, "'dropout=0.1' and 'dropout=0.1': would share the folder"),
         ({"variants": [{"name": "a?"}, {"name": "a!"}]}, "'a.' and 'a!': would share the folder a-1"),
         ({"seeds": [1, 1]}, "seeds: 1 is given twice"),
-        ({"vary": {"train.seed": [1, 2]}}, "train.seed: .*--seeds"),
-        ({"settings": {"train.seed": 3}}, "train.seed: .*--seeds"),
+        ({"vary": {"train.seed": [1, 2]}}, "train.seed: .*`seeds`"),
+        ({"settings": {"train.seed": 3}}, "train.seed: .*`seeds`"),
         ({"budget_minutes": 1, "vary": {"train.epochs": [1, 2]}}, "train.epochs: has no effect with budget_minutes"),
         ({"budget_minutes": 1, "settings": {"train.max_updates": 3}}, "cell sample: budget_minutes and train.max_upd"),
         ({"config": ["nothing"]}, "cell nothing: nothing: no such config file"),
@@ -163,9 +163,9 @@ def test_arguments_replace_and_add_to_what_a_file_says(tmp_path: Path) -> None:
         (
             "extends: sample\ntrain: {epochs: 2}\n",
             {},
-            "^mine.yaml is a config, not a comparison; to compare it, use --config mine.yaml --vary SECTION.KEY=VALUE,",
+            "^mine.yaml is a config, not a comparison; to compare it, use `config='mine.yaml'` `vary=.*KEY=VALUE,",
         ),
-        ("model: {}\n", {"vary": {"train.seed": (1, 2)}}, "to compare it, use --config mine.yaml$"),
+        ("model: {}\n", {"vary": {"train.seed": (1, 2)}}, "to compare it, use `config='mine.yaml'`$"),
         ("config: sample\n", {"budget_minutes": -1}, "^budget_minutes: should be greater than 0"),  # not of the file
     ],
 )
@@ -182,7 +182,7 @@ def test_unknown_files_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"mechanism: no such comparison file.*did you mean mechanisms"):
         read_comparison("mechanism", {})
     with pytest.raises(
-        ConfigError, match=r"sample.yaml is a config, not a comparison; to compare it, use --config sam"
+        ConfigError, match=r"sample.yaml is a config, not a comparison; to compare it, use `config='sam"
     ):
         read_comparison("sample", {})
 

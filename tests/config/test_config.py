@@ -151,10 +151,8 @@ def test_all_wrong_overrides_are_named_at_once(tmp_path: Path) -> None:
     wrong = ["train.epohcs=3", "model.dropout=7"]
     lines = refused(tmp_path, "train: {epochs: 0}\n", *wrong)
     assert "mine.yaml:1: train.epochs: should be greater than or equal to 1, found 0" in lines
-    assert sorted(line.partition(": ")[0] for line in lines)[:2] == [
-        "`overrides` model.dropout",
-        "`overrides` train.epohcs",
-    ]
+    places = sorted(line.partition(": ")[0] for line in lines)
+    assert places[:2] == ["`overrides` model.dropout", "`overrides` train.epohcs"]
     assert len(lines) == 3
     seed, joint = refused(tmp_path, "", *unread, *wrong)
     assert seed == "`overrides` train.seed: expected section.key=value"

@@ -224,7 +224,7 @@ def test_unknown_pieces_in_validation_cause_a_warning(tokenizer: str, reused: bo
     warnings = find_warnings(parse_report(report))
     expected = (
         "18.3% of the target tokens in validation are unknown: training text lacks these pieces; "
-        "use fewer: --set text.subword.vocabulary_size=1500"
+        "use fewer: set text.subword.vocabulary_size=1500"
     )
     assert warnings == ([expected] if tokenizer == "subword" and not reused else [])
 
@@ -232,8 +232,8 @@ def test_unknown_pieces_in_validation_cause_a_warning(tokenizer: str, reused: bo
 @pytest.mark.parametrize(
     ("unseen", "needed", "advice"),
     [
-        ([0.0, 0.05], 20, "training text lacks these pieces; use fewer: --set text.subword.vocabulary_size=550"),
-        ([0.0, 0.05], 1800, "training text lacks these pieces; use fewer: --set text.subword.vocabulary_size=1800"),
+        ([0.0, 0.05], 20, "training text lacks these pieces; use fewer: set text.subword.vocabulary_size=550"),
+        ([0.0, 0.05], 1800, "training text lacks these pieces; use fewer: set text.subword.vocabulary_size=1800"),
         ([0.0, 0.05], 5000, "training text lacks these pieces; give more training text"),
         (
             [0.0, 0.15],

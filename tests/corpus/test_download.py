@@ -119,7 +119,7 @@ def refusal(url: str, directory: Path) -> str:
         resolve_sources([url], directory)
     message = str(caught.value)
     assert message.startswith(f"{url}: cannot be downloaded (")
-    assert message.endswith("give the file with --source PATH")
+    assert message.endswith("give the file with `source='PATH'`")
     assert message.isprintable()
     assert len(message) < 600
     return message
@@ -220,7 +220,7 @@ def test_an_unusable_url(tmp_path: Path, url: str, reason: str) -> None:
     with pytest.raises(DataError) as caught:
         resolve_sources([url], tmp_path / "raw")
     assert str(caught.value).startswith(f"{url}: {reason}")
-    assert str(caught.value).endswith("give the file with --source PATH")
+    assert str(caught.value).endswith("give the file with `source='PATH'`")
     assert names(tmp_path / "raw") == []
 
 

@@ -199,7 +199,7 @@ def test_the_sentences_that_connect_a_corpus_are_named(new_store: NewStore) -> N
         assert refusal(new_store(chance.sample(HUBS, len(HUBS))), test_size=5) == (
             "corpus: 0 of 5 test sentences found; 96 of 96 pairs are "
             "connected through shared sentences, mainly 'Yes!' (40 targets), 'Nein\\x1b!' (15 sources); remove such "
-            "lines, or give ready-made splits, 4 or 6 files with --source"
+            "lines, or give ready-made splits, 4 or 6 files with `source`"
         )
     without = [pair for pair in HUBS if pair.src not in ("Yes!", "yes") and pair.tgt != "Nein\x1b!"]
     assert len(split(new_store(without), test_size=5).evaluation["test"]) == 5
@@ -210,7 +210,7 @@ def test_a_corpus_that_no_single_sentence_connects(new_store: NewStore) -> None:
     message = refusal(new_store([*chain, Pair("a", "b")]), test_size=2)
     assert message == (
         "corpus: 1 of 2 test sentences found; 40 of 41 pairs are connected through shared sentences; "
-        "give ready-made splits, 4 or 6 files with --source"
+        "give ready-made splits, 4 or 6 files with `source`"
     )
 
 

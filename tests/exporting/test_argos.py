@@ -94,7 +94,8 @@ def test_what_cannot_be_a_package_is_said_in_one_line(
     run: Path, project: Project, refusal: Refusal, cli: Cli, tmp_path: Path
 ) -> None:
     export = ("export", "--to", "argos", "--output")
-    assert "give a file that ends in .argosmodel as --output" in refusal(*export, tmp_path / "p.zip", "--model", run)
+    said = refusal(*export, tmp_path / "p.zip", "--model", run)
+    assert said == f"--output {tmp_path / 'p.zip'}: give a file that ends in .argosmodel"
     (tmp_path / "d.argosmodel").mkdir()
     folder = tmp_path / "d.argosmodel"
     assert "d.argosmodel: is a folder; choose another file" in refusal(*export, folder, "--model", run, "--overwrite")

@@ -575,7 +575,7 @@ def test_models_of_other_languages_are_refused(here: Project) -> None:
     config = Path("other/config.yaml")
     text = config.read_text(encoding="utf-8").replace("src_language: en", "src_language: fr")
     config.write_text(text, encoding="utf-8")
-    with pytest.raises(nmt.ConfigError, match="--against other: translates fr-de, not en-de"):
+    with pytest.raises(nmt.ConfigError, match="`against='other'`: translates fr-de, not en-de"):
         nmt.explore("a b", model=here.run, against="other")
 
 

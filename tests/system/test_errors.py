@@ -41,10 +41,8 @@ def test_a_message_has_one_line_for_each_problem() -> None:
 
 
 def test_what_the_system_says_of_an_odd_name_is_one_line() -> None:
-    assert (
-        str(describe_system_error(OSError(2, "No such file or directory", "a\nb")))
-        == r"a\nb: No such file or directory"
-    )
+    error = OSError(2, "No such file or directory", "a\nb")
+    assert str(describe_system_error(error)) == r"a\nb: No such file or directory"
 
 
 def test_long_text_is_cut() -> None:

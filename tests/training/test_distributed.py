@@ -23,9 +23,10 @@ from processes import PIPE
 from safetensors.torch import load_file
 from training_runs import record_of, refusal, train
 
+from nmt.interface.dialect import CommandLine
 from nmt.system.errors import ConfigError, DataError, NmtError
 from nmt.training.distributed import AGREE_EVERY, SINGLE, Workers, join_workers, launch_id, restarts
-from nmt.training.resume import command_to_resume
+from nmt.training.resume import call_to_resume
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
@@ -94,7 +95,7 @@ def test_restarts_launch_ids_and_the_command_to_resume_come_from_torchrun(
 ) -> None:
     monkeypatch.setattr(os, "environ", variables)
     assert (restarts(), launch_id()) == (again, name)
-    assert command_to_resume(Path("run"), Path("data")).startswith(command)
+    assert call_to_resume(Path("run"), Path("data")).say(CommandLine({})).startswith(command)
 
 
 def test_a_restart_touches_no_run_of_another_launch(random_project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,10 +87,10 @@ def test_the_chosen_format(name: str | None, n_best: int, kind: type) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("csv", {}, ("--format csv", "text, nbest, jsonl, pharaoh")),
-        ("text", {"n_best": 2}, ("--n-best 2", "text", "nbest or jsonl")),
-        ("pharaoh", {"n_best": 3}, ("--n-best 3", "pharaoh")),
-        (None, {"with_attention": True}, ("--with-attention", "text", "jsonl")),
+        ("csv", {}, ("`format='csv'`", "text, nbest, jsonl, pharaoh")),
+        ("text", {"n_best": 2}, ("`n_best=2`", "text", "nbest or jsonl")),
+        ("pharaoh", {"n_best": 3}, ("`n_best=3`", "pharaoh")),
+        (None, {"with_attention": True}, ("`with_attention=True`", "text", "jsonl")),
     ],
 )
 def test_what_a_format_cannot_show_is_refused(

@@ -223,7 +223,7 @@ def test_a_text_gives_one_result_and_a_list_gives_a_list() -> None:
 
 @pytest.mark.parametrize("n_best", [-1, 0, 4])
 def test_n_best_is_at_most_the_beam_size(n_best: int) -> None:
-    with pytest.raises(ConfigError, match=f"n-best {n_best}"):
+    with pytest.raises(ConfigError, match=f"`n_best={n_best}`"):
         translator(beam_size=3).translate("a", n_best)
 
 

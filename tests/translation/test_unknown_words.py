@@ -86,7 +86,7 @@ def test_a_file_on_the_command_line_and_in_python(folder: Path, cli: Cli) -> Non
 def test_a_dictionary_without_effect_is_refused(folder: Path) -> None:
     entries = folder / "d.tsv"
     entries.write_text("Zebra\tZEBRA\n", encoding="utf-8")
-    with pytest.raises(nmt.ConfigError, match=r"--dictionary .*is for models of words"):
+    with pytest.raises(nmt.ConfigError, match=r"`dictionary=.*is for models of words"):
         nmt.load(GOLDEN_MODEL, device="cpu", dictionary=entries)
-    with pytest.raises(nmt.ConfigError, match=r"--dictionary .*needs decode\.replace_unknown"):
+    with pytest.raises(nmt.ConfigError, match=r"`dictionary=.*needs decode\.replace_unknown"):
         nmt.load(folder / "model", device="cpu", dictionary=entries, replace_unknown=False)
