@@ -87,9 +87,9 @@ class Server(uvicorn.Server):
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         if not (is_loopback(host) or service.keys.required):
             unguarded = Message(
-                "{host}: other machines may use the server without a key; {api_keys} requires one",
+                "{host}: other machines may use the server without a key; {key_file} requires one",
                 host=Parameter("host", host),
-                api_keys=Parameter("api_keys"),
+                key_file=Parameter("key_file"),
             )
             log.warning("%s", unguarded)
         self._listener, self._service = listener, service

@@ -374,7 +374,7 @@ def test_a_server_for_other_machines_without_a_key_warns(caplog: pytest.LogCaptu
         with serving(host="0.0.0.0", api_keys=keys) as client:
             port = client.base_url.port
             assert httpx.get(f"http://127.0.0.1:{port}/health", headers={"Host": "mt.example"}).status_code == 200
-        return "--host 0.0.0.0" in caplog.text
+        return "`host='0.0.0.0'`: other machines" in caplog.text
 
     assert warned([])
     assert not warned(["key"])
