@@ -204,7 +204,9 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
             encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory, fewer=is_auto)
         except TooLittleText as error:
             lost = splitting.explain_overlap(splits.dropped_overlap or 0, len(rows))
-            raise DataError(f"{lost}; {error}" if lost else str(error)) from None
+            if not lost:
+                raise
+            raise DataError(f"{lost}; {error}") from None
         for name, examples in splits.evaluation.items():
             if examples:
                 dataset.write_examples(directory / f"{name}.jsonl", examples)
@@ -262,11 +264,10 @@ def check_parent_of_data(config: Config, directory: Path) -> None:
     if run is None:
         if "run" in config.parent.model_fields_set:
             return
-        keys = settings_of_recorded(recorded, config.parent)
-        ways = "add `overrides={'parent': None}` for new weights"
-        if keys:
-            ways = f"add `overrides={keys}` to begin from its weights, or {ways.removeprefix('add ')}"
-        raise ConfigError(f"{directory}: was prepared from {there.run}, but the config names no parent; {ways}")
+        ways = "`overrides={'parent': None}` for new weights"
+        if keys := settings_of_recorded(recorded, config.parent):
+            ways = f"`overrides={keys}` to begin from its weights, or {ways}"
+        raise ConfigError(f"{directory}: was prepared from {there.run}, but the config names no parent; add {ways}")
     if recorded.pieces == "own" and "pieces" not in config.parent.model_fields_set:
         way = "add `overrides={'parent.pieces': 'own'}`, or preprocess again with the pieces of the parent"
         raise ConfigError(f"{directory}: has pieces of its own, but the config says nothing of them; {way}")
