@@ -195,15 +195,20 @@ def _find_prepared(trials: Sequence[Trial], folder: Path, *, any_source: bool) -
         own = trial.config.data_directory
         if (places[trial.data_name] / DATA_MARKER).is_file():
             continue
-        for there in (own, *sorted(PREPARED.glob("*"))):
-            if _differing_settings(there, trial.config, any_source=any_source and there == own) == []:
-                log.info(f"{trial.title}: uses the data in {there}")
-                places[trial.data_name] = there
-                break
-        else:
-            if differing := _differing_settings(own, trial.config, any_source=any_source):
-                log.info(f"{trial.title}: new data, as those in {own} have other settings: {', '.join(differing)}")
+        differing = _differing_settings(own, trial.config, any_source=any_source)
+        others = (there for there in sorted(PREPARED.glob("*")) if _has_data_of(there, trial.config))
+        fitting = own if differing == [] else next(others, None)
+        if fitting is not None:
+            log.info(f"{trial.title}: uses the data in {fitting}")
+            places[trial.data_name] = fitting
+        elif differing:
+            log.info(f"{trial.title}: new data, as those in {own} have other settings: {', '.join(differing)}")
     return places
+
+
+def _has_data_of(directory: Path, config: Config) -> bool:
+    """True if a directory has data that was prepared with the settings of a config."""
+    return _differing_settings(directory, config, any_source=False) == []
 
 
 def _differing_settings(directory: Path, config: Config, *, any_source: bool) -> list[str] | None:

@@ -110,10 +110,14 @@ def _look(job: Job, launcher: str | None) -> None:
         job.state = "finished"
     elif process is not None and code is None:
         job.state = _stage(job.folder)
-    elif process is not None and (code or launcher is None or (job.folder / FAILURE).exists()):
+    elif process is not None and (job.folder / FAILURE).exists():
         job.state = "failed"
     elif is_locked(job.folder):  # by a process that was handed over, or that an earlier command started
         job.state, job.seen = _stage(job.folder), True
+        if code:  # the other one was faster than ours
+            job.process = None
+    elif process is not None and (code or launcher is None):
+        job.state = "failed"
     elif process is None:
         job.state = "waiting"
     else:  # what held the lock has left no result

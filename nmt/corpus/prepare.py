@@ -264,15 +264,15 @@ def check_parent_of_data(config: Config, directory: Path) -> None:
     if run is None:
         if "run" in config.parent.model_fields_set:
             return
-        ways = Message("add {none} for new weights", none=setting(parent=None))
+        ways = Message("{none} for new weights", none=setting(parent=None))
         if keys := settings_of_recorded(recorded, config.parent):
             ways = Message(
-                "add {recorded} to begin from its weights, or {none} for new weights",
+                "{recorded} to begin from its weights, or {ways}",
                 recorded=Parameter("overrides", keys),
-                none=setting(parent=None),
+                ways=ways,
             )
         raise ConfigError(
-            "{directory}: was prepared from {run}, but the config names no parent; {ways}",
+            "{directory}: was prepared from {run}, but the config names no parent; add {ways}",
             directory=directory,
             run=there.run,
             ways=ways,
