@@ -71,14 +71,24 @@ class Format:
     several: bool = False
 
 
-def find_format(name: str) -> Format:
-    """The format of a name.
+def check_format(name: str) -> str:
+    """The name of a format, if there is one of that name.
 
     Raises:
         ConfigError: There is none.
     """
     if name not in FORMATS:
         raise ConfigError(f"{name}: no such export format; known: {', '.join(FORMATS)}{suggest(name, FORMATS)}")
+    return name
+
+
+def find_format(name: str) -> Format:
+    """The format of a name.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    check_format(name)
     form: Format = import_module(f"nmt.exporting.{name}").FORMAT
     return form
 

@@ -13,6 +13,7 @@ import typer.core
 from nmt.interface.dialect import CommandLine
 from nmt.interface.usage import correct_setting
 from nmt.system.errors import CheckpointError, ConfigError, NmtError
+from nmt.system.messages import speaking
 from nmt.system.process import open_output
 from nmt.system.signals import raise_on_interrupt
 from nmt.system.tables import Table
@@ -54,7 +55,7 @@ class Command(typer.core.TyperCommand):
         """Name options, where the library names parameters, in messages and errors of the block."""
         dialect = CommandLine({str(parameter.name): _name(parameter) for parameter in self.params})
         try:
-            with showing_messages(dialect):
+            with speaking(dialect), showing_messages():
                 yield
         except NmtError as error:
             error.dialect = dialect

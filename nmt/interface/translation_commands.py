@@ -267,8 +267,20 @@ def serve(
     exit_if_busy()
 
 
+def _check_format(name: str) -> str:
+    """Refuse an unknown format before missing options are named."""
+    from nmt.exporting.formats import check_format
+
+    return check_format(name)
+
+
 def export(
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="Format: ctranslate2, onnx, argos, hub or html.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="FORMAT", callback=_check_format, help="Format: ctranslate2, onnx, argos, hub or html."
+        ),
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="PATH", help="Folder, or file for argos and html, to write.")
     ],

@@ -45,6 +45,7 @@ from nmt.serving.metrics import Metrics
 from nmt.serving.page import make_front_page, make_reference_page
 from nmt.serving.request_limits import Limits
 from nmt.system.errors import NmtError, is_out_of_memory, shorten
+from nmt.system.messages import Parameter
 from nmt.text.languages import language_name
 from nmt.translation.translation import Translation
 
@@ -460,9 +461,11 @@ class App:
             if host and not is_host(host):  # which no option could allow
                 return _refusal(400, f"the header Host is not the name of a server: {shorten(host)}")
             name = shorten(host) or "a server without a name"
-            return _refusal(400, f"this server is not known as {name}; start it with --allow-host")
+            option = Parameter("allowed_hosts")
+            return _refusal(400, f"this server is not known as {name}; start it with {option}")
         if not self._pages.allows_origin(headers.get("origin"), host):
-            return _refusal(403, "pages of other origins may not use this server; start it with --allow-origin")
+            option = Parameter("allowed_origins")
+            return _refusal(403, f"pages of other origins may not use this server; start it with {option}")
         return None
 
 

@@ -5,7 +5,7 @@ import errno
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from nmt.system.messages import PYTHON, Dialect, Message, Parameter
+from nmt.system.messages import Dialect, Message, Parameter
 from nmt.system.messages import printable as printable
 from nmt.system.messages import shorten as shorten
 
@@ -18,7 +18,7 @@ CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\
 class NmtError(Exception):
     """Base class of every error that a user can cause and fix.
 
-    Its text is that of its problems, each on a line, in its dialect. They may name untrusted files: see `printable`.
+    Its text is that of its problems, each on a line. They may name untrusted files: see `printable`.
 
     Args:
         problems: What is wrong. Text that is given without values is shown as it is.
@@ -26,7 +26,8 @@ class NmtError(Exception):
 
     Attributes:
         problems: What is wrong.
-        dialect: How the parameters are named. A front end sets it before it shows the text.
+        dialect: How the parameters are named; None as the front end of the moment names them. A front end sets it in
+            errors that leave it.
     """
 
     def __init__(self, *problems: str | Message, **values: object) -> None:
@@ -35,7 +36,7 @@ class NmtError(Exception):
             problems = (Message(str(text), **values),)
         self.problems = tuple(problem if isinstance(problem, Message) else Message(problem) for problem in problems)
         super().__init__(*map(str, self.problems))
-        self.dialect: Dialect = PYTHON
+        self.dialect: Dialect | None = None
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -47,7 +48,9 @@ class NmtError(Exception):
         return "\n".join(printable(problem.say(dialect)) for problem in self.problems)
 
     def __str__(self) -> str:
-        return self.say(self.dialect)
+        if self.dialect is not None:
+            return self.say(self.dialect)
+        return "\n".join(printable(str(problem)) for problem in self.problems)
 
 
 class ConfigError(NmtError):

@@ -1,11 +1,13 @@
 """Messages that name parameters of public functions, which each front end names in its own way.
 
 A message keeps its parameters apart from its words until a front end says it: Python says `n_best`, a command --n-best,
-the server the name of a field. `Dialect` is the way in which a front end says them, and `PYTHON` is the usual one.
+the server the name of a field. `Dialect` is the way in which a front end says them, and `PYTHON` is the usual one;
+a command says its own while it runs (`speaking`), as a program sets its locale.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -75,7 +77,7 @@ class Parameter:
         return dialect.say_parameter(self.name, self.value)
 
     def __str__(self) -> str:
-        return self.say(PYTHON)
+        return self.say(_front_end.dialect)
 
 
 def setting(**values: object) -> Parameter:
@@ -102,7 +104,7 @@ class Call:
         return dialect.say_call(self)
 
     def __str__(self) -> str:
-        return self.say(PYTHON)
+        return self.say(_front_end.dialect)
 
 
 class Message:
@@ -134,7 +136,7 @@ class Message:
         return self.text.format(**{name: say(value, dialect) for name, value in self.values.items()})
 
     def __str__(self) -> str:
-        return self.say(PYTHON)
+        return self.say(_front_end.dialect)
 
     def __repr__(self) -> str:
         return f"Message({str(self)!r})"
@@ -160,6 +162,26 @@ class _Python:
 
 PYTHON: Dialect = _Python()
 """Parameters as the keywords of functions: `beam_size=5`."""
+
+
+class _FrontEnd:
+    """The front end of the process, which text of messages is for."""
+
+    dialect: Dialect = PYTHON
+
+
+_front_end = _FrontEnd()
+
+
+@contextlib.contextmanager
+def speaking(dialect: Dialect) -> Iterator[None]:
+    """Say messages in a dialect during the block, in all threads, wherever their text is asked for."""
+    before = _front_end.dialect
+    _front_end.dialect = dialect
+    try:
+        yield
+    finally:
+        _front_end.dialect = before
 
 
 def _literal(value: object) -> str:

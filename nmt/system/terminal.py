@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, TextIO
 
-from nmt.system.messages import PYTHON, Dialect, printable, say
+from nmt.system.messages import printable
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid
@@ -44,22 +44,16 @@ WARNING = "WARNING: "
 class _Messages(logging.Handler):
     """Shows each message as a plain line, and marks warnings."""
 
-    def __init__(self, dialect: Dialect) -> None:
-        super().__init__()
-        self._dialect = dialect
-
     def emit(self, record: logging.LogRecord) -> None:
         """Write the message."""
-        text = str(record.msg)
-        if isinstance(record.args, tuple) and record.args:
-            text %= tuple(say(part, self._dialect) if hasattr(part, "say") else part for part in record.args)
+        text = record.getMessage()
         write_message(WARNING + text if record.levelno >= logging.WARNING else text)
 
 
 @contextlib.contextmanager
-def showing_messages(dialect: Dialect = PYTHON) -> Iterator[None]:
-    """Show the library's log messages during the block, in a dialect."""
-    logger, handler = logging.getLogger("nmt"), _Messages(dialect)
+def showing_messages() -> Iterator[None]:
+    """Show the library's log messages during the block."""
+    logger, handler = logging.getLogger("nmt"), _Messages()
     level, propagate = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

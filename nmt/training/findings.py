@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nmt.system.messages import Dialect, Message, say
+from nmt.system.messages import Message
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,5 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The message, which names parameters as Python does."""
+        """The message, as the front end says it."""
         return str(self.message)
-
-    def say(self, dialect: Dialect) -> str:
-        """The message in a dialect."""
-        return say(self.message, dialect)

@@ -81,7 +81,7 @@ def test_a_failure_leaves_nothing_new(run: Path, cli: Cli, tmp_path: Path, monke
     ("given", "expected"),
     [
         (("--to", "onxx"), "known: ctranslate2, onnx, argos, hub, html; did you mean onnx?"),
-        (("--quantization", "int4"), "--quantization: ctranslate2 has none, int8, float16, not int4"),
+        (("--quantization", "int4"), "--quantization int4: ctranslate2 has none, int8, float16"),
         (("--against", "run"), "--against: ctranslate2 holds one model; leave it out"),
         (("--output", "file"), "file: is a file; give a folder as --output"),
         (("--output", "full"), "full: contains other files (no export.json); choose another --output"),

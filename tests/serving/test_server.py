@@ -228,13 +228,15 @@ def test_the_command_serves_and_stops(tmp_path: Path) -> None:
         reply = httpx.post(f"{url}/translate", json=fields, timeout=20)
         assert reply.json()["alternatives"] == []
         assert httpx.post(f"{url}/translate", json={**fields, "api_key": "three"}, timeout=20).status_code == 403
+        foreign = httpx.get(f"{url}/health", headers={"Host": "mt.example"}, timeout=20)
+        assert foreign.json()["error"].endswith("not known as mt.example; start it with --allow-host")
         with socket.create_connection((httpx.URL(url).host, httpx.URL(url).port or 80)):
             process.send_signal(signal.SIGTERM)
             *requests, last = process.communicate(timeout=20)[1].splitlines()
         assert process.returncode == 0
-    assert [json.loads(line)["status"] for line in requests] == [200, 403]
+    assert [json.loads(line)["status"] for line in requests] == [200, 403, 400]
     assert "SIGTERM" in last
-    assert "2 requests" in last
+    assert "3 requests" in last
 
 
 def begin(client: httpx.Client, gated: Gated, pool: ThreadPoolExecutor) -> "Future[httpx.Response]":

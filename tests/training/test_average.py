@@ -72,7 +72,7 @@ def test_models_that_began_with_other_weights_are_named(
 
 @pytest.mark.parametrize("last", [-1, 0, 1])
 def test_an_average_is_of_two_or_more(models: list[Path], last: int) -> None:
-    with pytest.raises(ConfigError, match=f"--last {last}: must be at least 2"):
+    with pytest.raises(ConfigError, match=f"`last={last}`: must be at least 2"):
         nmt.average(RUN, "mean", last=last)
 
 
@@ -88,7 +88,7 @@ def test_the_last_models_of_a_run(models: list[Path], cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([RUN], "at least two models: give several, or with --last N those that one run has kept"),
+        ([RUN], "at least two models: give several, or with --last those that one run has kept"),
         ([RUN, "--last", 2], "has kept 0 models, not 2"),
         ([RUN, RUN, "--last", 2], "models of one run"),
         ([RUN, "nowhere"], "nowhere: does not exist"),
