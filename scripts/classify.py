@@ -28,7 +28,7 @@ from nmt.models.build import initialize
 from nmt.models.transformer.encoder import SelfAttentionEncoder
 from nmt.system.errors import DataError, NmtError
 from nmt.system.files import write_text
-from nmt.system.outputs import check_files
+from nmt.config.outputs import check_files
 from nmt.text.tokenizers import WordTokenizer
 from nmt.text.vocabulary import PAD_ID, Vocabulary
 from nmt.training import loop

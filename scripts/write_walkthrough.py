@@ -16,7 +16,7 @@ from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import SelfAttentionEncoder
 from nmt.system.errors import NmtError
 from nmt.system.files import write_text
-from nmt.system.outputs import check_files
+from nmt.config.outputs import check_files
 from nmt.translation.loading import open_translator
 from nmt.translation.translator import Translator
 

@@ -108,8 +108,8 @@ def compare(
     from nmt.comparison.trial import check_trial_data, has_trial, write_trial
     from nmt.config import as_values
     from nmt.config.comparison import names_config, parse_varied, read_comparison
+    from nmt.config.outputs import check_output
     from nmt.corpus.dataset import check_is_data
-    from nmt.system.outputs import check_output
     from nmt.system.replacement import locked
 
     if split not in ("test", "valid"):

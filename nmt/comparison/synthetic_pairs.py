@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.config import Config, Overrides, differing_keys, dump_config, load_config, read_config
+from nmt.config.outputs import check_output
 from nmt.corpus import Pair
 from nmt.corpus.data_report import format_markdown
 from nmt.corpus.dataset import MARKER as DATA
@@ -27,7 +28,6 @@ from nmt.system.errors import ConfigError, DataError, name_differences
 from nmt.system.files import check_file, open_text, read_json, read_text, sha256, write_json, write_text
 from nmt.system.limits import MAX_EXAMPLES
 from nmt.system.messages import Parameter
-from nmt.system.outputs import check_output
 from nmt.system.tables import ReportSection, Table
 from nmt.text.languages import are_same_languages
 from nmt.training.run import train

@@ -19,7 +19,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from nmt.system.errors import ConfigError, name_differences
-from nmt.system.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH, MAX_UNITS
 from nmt.system.messages import Parameter
 
 
@@ -73,9 +72,12 @@ def _as_tuple(value: Any) -> Any:
 
 
 _ANY = 1_000_000_000
+MAX_BEAM_SIZE = 1000
+MAX_DECODE_BATCH = 100_000
+"""Sentences translated at once."""
 Count = Annotated[int, Field(strict=True, ge=1), AtMost(_ANY, "more than any corpus or run has")]
 NonNegative = Annotated[int, Field(strict=True, ge=0), AtMost(_ANY, "more than any corpus or run has")]
-Units = Annotated[Count, AtMost(MAX_UNITS, "one layer would have over 4 GB of weights")]
+Units = Annotated[Count, AtMost(16_384, "one layer would have over 4 GB of weights")]
 Layers = Annotated[Count, AtMost(64, "deeper networks cannot be trained")]
 Heads = Annotated[Count, AtMost(1024, "each head needs units of its own")]
 Positions = Annotated[Count, AtMost(1_000_000, "no line is longer")]

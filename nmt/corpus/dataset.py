@@ -18,7 +18,7 @@ from nmt.corpus.data_schema import Marker
 from nmt.corpus.splitting import Example
 from nmt.system.errors import DataError, shorten
 from nmt.system.files import check_file, map_array, sha256, write_json, write_text
-from nmt.system.limits import MAX_EXAMPLE, MAX_EXAMPLES
+from nmt.system.limits import MAX_EXAMPLES, MIB
 from nmt.system.messages import Message, Parameter
 from nmt.text.processor import TEXT, TextProcessor, WithText, load_vocabularies
 from nmt.text.settings import read_settings
@@ -27,6 +27,8 @@ from nmt.text.vocabulary import Vocabulary
 FORMAT_VERSION = 1
 MARKER = "data.json"
 CONFIG = "config.yaml"
+MAX_EXAMPLE = 4 * MIB
+"""Bytes of an example with its references."""
 
 Ids = NDArray[np.int32]
 

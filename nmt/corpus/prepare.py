@@ -104,8 +104,8 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
         DataError: The corpus or the output folder cannot be used.
         ConfigError: No source is configured, or no tokenizer fits the language.
     """
+    from nmt.config.outputs import DATA, check_directory
     from nmt.corpus.data_report import find_warnings, summarise
-    from nmt.system.outputs import DATA, check_directory
     from nmt.system.replacement import check_not_in_use, locked
 
     if not config.data.source:

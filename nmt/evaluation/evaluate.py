@@ -75,12 +75,12 @@ def evaluate(
         NmtError: The model, the test set or the device cannot be used, or arguments conflict.
         OutOfMemory: Memory ran out.
     """
+    from nmt.config.outputs import check_files
     from nmt.evaluation.diagnostics import read_system
     from nmt.evaluation.input_text import InputText
     from nmt.evaluation.metrics import PAIRED_TESTS, ScoringRules
     from nmt.evaluation.model_evaluation import check_comparable, evaluate_model
     from nmt.models.run_records import find_run
-    from nmt.system.outputs import check_files
     from nmt.translation.input import read_text
 
     if test not in PAIRED_TESTS:

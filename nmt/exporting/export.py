@@ -7,6 +7,7 @@ import logging
 from collections.abc import Collection
 from pathlib import Path
 
+from nmt.config.outputs import check_files, check_output
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import (
     AnyPath,
@@ -19,7 +20,6 @@ from nmt.system.files import (
     write_json,
 )
 from nmt.system.messages import Parameter
-from nmt.system.outputs import check_files, check_output
 from nmt.system.replacement import atomic_directory, locked
 from nmt.system.surroundings import plain_torch
 

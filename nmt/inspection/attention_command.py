@@ -75,11 +75,11 @@ def measure_attention(
         raise ConfigError(
             "{forced} reads references: give a split, or {src} with {ref}; for a sentence {target}", **names
         )
+    from nmt.config.outputs import check_files
     from nmt.drawing.picture import check_picture
     from nmt.evaluation.input_text import InputText
     from nmt.inspection.all_heads import measure_heads
     from nmt.inspection.attention_report import draw_attention_statistics, make_attention_report
-    from nmt.system.outputs import check_files
 
     check_files({"json_path": json_path, "picture": picture}, (src, ref, gold), overwrite=overwrite)
     if picture is not None:

@@ -141,7 +141,7 @@ def check_page(
         overwrite: True if a file that is not empty may be replaced.
         otherwise: What writes a picture, for an error.
     """
-    from nmt.system.outputs import check_files
+    from nmt.config.outputs import check_files
 
     path = as_path(output)
     if path is not None and path.suffix.lower() not in (".html", ".htm") and (path.is_file() or not path.exists()):

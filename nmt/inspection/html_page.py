@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmt.config.outputs import check_files
 from nmt.system.errors import as_nmt_errors
 from nmt.system.files import AnyPath, write_text
-from nmt.system.outputs import check_files
 
 FOLDER = Path(__file__).parent
 

@@ -22,7 +22,7 @@ from nmt.models.run_records import describe_stop, find_data, read_value
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.files import read_bytes
-from nmt.system.limits import MAX_PICTURE
+from nmt.system.limits import MIB
 from nmt.system.tables import Table
 from nmt.text.languages import language_name
 from nmt.translation.translator import Translator
@@ -32,6 +32,8 @@ SHOWN = 10
 MAPS = 3
 """Sentences whose attention is drawn."""
 CURVE = "learning_curve.png"
+MAX_PICTURE = 16 * MIB
+"""Bytes of a picture of a run or of data."""
 ENVIRONMENT = ("python", "platform", "device", "device_name", "threads")
 QUALITY = {50: "very good", 40: "good", 30: "understandable", 20: "clear in gist, but faulty", 10: "hard to understand"}
 """From which BLEU on translations are called what, after the rule of thumb of Google's AutoML Translation."""

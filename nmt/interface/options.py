@@ -1,7 +1,7 @@
 """Options that several commands share, what completes them in a shell, and what reads them.
 
 An option of a single command stands beside its parameter. Each has its default in the signature of the command, and a
-test holds it equal to that of the public function.
+test holds it, and its limits, equal to those of the public function and the config.
 """
 
 from pathlib import Path
@@ -11,7 +11,6 @@ import typer
 
 from nmt.system.errors import ConfigError
 from nmt.system.files import shipped
-from nmt.system.limits import MAX_BEAM_SIZE, MAX_DECODE_BATCH
 
 MAX_SEEDS = 100
 """Seeds of a comparison that are given by their number."""
@@ -118,7 +117,7 @@ BeamSize = Annotated[
         "--beam-size",
         metavar="N",
         min=1,
-        max=MAX_BEAM_SIZE,
+        max=1000,
         help="Beam size; 1 is greedy. [default: the model's config]",
     ),
 ]
@@ -128,7 +127,7 @@ BatchSize = Annotated[
         "--batch-size",
         metavar="N",
         min=1,
-        max=MAX_DECODE_BATCH,
+        max=100_000,
         help="Sentences per batch. [default: the model's config]",
     ),
 ]

@@ -8,7 +8,6 @@ import typer
 import nmt
 from nmt.interface import options
 from nmt.interface.command import begin, report_model
-from nmt.system.limits import MAX_BEAM_SIZE
 
 
 def translate(
@@ -32,7 +31,7 @@ def translate(
             "--num-hypotheses",
             metavar="N",
             min=1,
-            max=MAX_BEAM_SIZE,
+            max=1000,
             help="Translations per sentence, as --format nbest unless given.",
         ),
     ] = 1,

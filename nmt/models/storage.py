@@ -23,7 +23,7 @@ from nmt.models.card import CARD, make_card
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import CheckpointError, DataError, shorten
 from nmt.system.files import check_file, read_json, set_default_permissions, sha256, sync, write_json, write_text
-from nmt.system.limits import MAX_HEADER, MIB
+from nmt.system.limits import MIB
 from nmt.system.messages import Parameter
 from nmt.system.replacement import atomic_directory
 from nmt.system.version import __version__
@@ -34,6 +34,8 @@ FORMAT_VERSION = 1
 MARKER = "model.json"
 WEIGHTS = "model.safetensors"
 CONFIG = "config.yaml"
+MAX_HEADER = 16 * MIB
+"""Bytes of the header of a weights file."""
 
 
 @dataclass(frozen=True)

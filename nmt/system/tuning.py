@@ -4,7 +4,13 @@ import os
 import sys
 
 from nmt.system.errors import ConfigError
-from nmt.system.limits import MAX_KERNELS
+
+MAX_KERNELS = 128
+"""Kernels for shapes of products that oneDNN and its wrapper in torch keep in memory, unless the environment says else.
+
+With torch's default of 1,024, training on 20,000 pairs takes 1,245 MiB instead of 959, and more the longer it goes on;
+with 32 it takes 678, but an epoch 5% and 12% longer in two measurements.
+"""
 
 
 def tune_process() -> None:

@@ -51,10 +51,10 @@ def average(
         NmtError: There are fewer than two models, one cannot be used, or they differ in more than their weights.
     """
     from nmt.config import differing_keys
+    from nmt.config.outputs import MODEL, check_directory
     from nmt.config.parent import MODEL_KEYS, is_inherited
     from nmt.models.run_records import find_model
     from nmt.models.storage import load_model, save_model
-    from nmt.system.outputs import MODEL, check_directory
 
     paths, folder = as_paths(models), Path(output)
     directories = [find_model(path) for path in paths] if last is None else _latest(paths, last)

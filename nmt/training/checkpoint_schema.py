@@ -7,8 +7,9 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 
 from nmt.system.errors import CheckpointError, shorten
-from nmt.system.limits import MAX_COUNT
 
+MAX_COUNT = 10**15
+"""Updates, tokens and the like of one run."""
 Count = Annotated[int, Field(strict=True, ge=0, lt=MAX_COUNT)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Flag = Annotated[bool, Field(strict=True)]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nmt.config import Config, dump_config
+from nmt.config.outputs import RUN, check_directory
 from nmt.corpus.dataset import DataDirectory, combine_checksums
 from nmt.models.run_records import MARKER, MODELS, TIME, path_from, read_value
 from nmt.models.seq2seq import Seq2Seq
@@ -18,7 +19,6 @@ from nmt.system.device import describe_environment
 from nmt.system.errors import DataError, RunInterrupted, TrainingError, add_remedy
 from nmt.system.files import append_text, check_file, write_json, write_text
 from nmt.system.messages import Message, Parameter
-from nmt.system.outputs import RUN, check_directory
 from nmt.system.replacement import clean_up, discard_earlier, locked, reading, replacing, set_aside
 from nmt.text.processor import TEXT
 from nmt.training.checkpoint import clean_up_checkpoints, has_checkpoint, write_checkpoint

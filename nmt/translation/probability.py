@@ -53,8 +53,8 @@ def score(
     Raises:
         NmtError: The model or a file cannot be used.
     """
+    from nmt.config.outputs import check_files
     from nmt.corpus.lines import in_blocks
-    from nmt.system.outputs import check_files
     from nmt.translation.formats import FORMATS
 
     if format not in ("text", "jsonl"):

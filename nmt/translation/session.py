@@ -6,10 +6,9 @@ import shutil
 from collections.abc import Callable
 from typing import TextIO
 
-from nmt.config import Config, with_search_options
+from nmt.config import MAX_BEAM_SIZE, Config, with_search_options
 from nmt.drawing.heatmap import draw_shades
 from nmt.system.errors import ConfigError, NmtError, printable
-from nmt.system.limits import MAX_BEAM_SIZE
 from nmt.translation.input import decode_line
 from nmt.translation.stream import within_memory
 from nmt.translation.translation import Translation

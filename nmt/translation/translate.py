@@ -103,7 +103,7 @@ def translate(
         resume=resume,
         whole=whole,
     )
-    from nmt.system.outputs import check_files
+    from nmt.config.outputs import check_files
     from nmt.translation.alignment import draw_attention
     from nmt.translation.formats import choose_format
     from nmt.translation.session import converse
@@ -257,8 +257,8 @@ def translate_file(
         DataError: A file cannot be used, or the unfinished translation was made from something else.
         OutOfMemory: Memory ran out.
     """
+    from nmt.config.outputs import check_files
     from nmt.corpus.lines import in_blocks
-    from nmt.system.outputs import check_files
     from nmt.translation.formats import choose_format
 
     source, target = Path(source), Path(target)

@@ -306,7 +306,7 @@ def test_what_cannot_be_compared_is_refused(
         assert refusal("evaluate", "--against", path).startswith(message)
     same = refusal("evaluate", "--model", here.run / "best", "--against", here.run / "best")
     assert "is the model that is evaluated; give another system" in same
-    with pytest.raises(ConfigError, match="`test=.sign.`: must be bootstrap or randomization"):
+    with pytest.raises(ConfigError, match="`test='sign'`: must be bootstrap or randomization"):
         nmt.evaluate(test="sign")  # type: ignore[arg-type]
     monkeypatch.setattr("nmt.evaluation.model_evaluation.MAX_TESTED", 2)
     assert "compare systems on at most 2 of them" in refusal("evaluate", "--against", "short.txt")

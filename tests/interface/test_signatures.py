@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import nmt
+from nmt.config import Config, with_search_options
 from nmt.interface.app import COMMANDS
+from nmt.system.errors import ConfigError
 from nmt.translation.probability import score
 from nmt.translation.translate import translate
 
@@ -47,6 +49,19 @@ def test_a_command_has_the_parameters_and_defaults_of_its_functions(name: str) -
             assert parameter.default in ((), None), key
         else:
             assert parameter.default == default, key
+
+
+def test_limits_of_options_are_those_of_the_config() -> None:
+    limits = {"beam_size": 1000, "batch_size": 100_000, "n_best": 1000}
+    for name, function in COMMANDS.items():
+        for key, parameter in inspect.signature(function).parameters.items():
+            if key in limits:
+                (option,) = parameter.annotation.__metadata__
+                assert (option.min, option.max) == (1, limits[key]), f"{name} {key}"
+    for key in ("beam_size", "batch_size"):
+        assert with_search_options(Config(), {key: limits[key]})
+        with pytest.raises(ConfigError, match=f"{limits[key]:,}"):
+            with_search_options(Config(), {key: limits[key] + 1})
 
 
 def test_every_command_that_calls_a_function_is_compared() -> None:

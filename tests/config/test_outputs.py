@@ -15,9 +15,9 @@ import pytest
 from conftest import Cli, Project, Refusal, call, errors, train_arguments, tree
 
 import nmt
+from nmt.config.outputs import check_output
 from nmt.interface import app as command_line
 from nmt.system.errors import DataError
-from nmt.system.outputs import check_output
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 DATA = Path("data/prepared/reversal")
