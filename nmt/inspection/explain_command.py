@@ -35,7 +35,7 @@ class Explanation(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self)}</pre>"
+        return f'<pre style="overflow-x: auto">{html.escape(self)}</pre>'
 
 
 @as_nmt_errors()

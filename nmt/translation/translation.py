@@ -74,7 +74,7 @@ class Translation:
     def _repr_html_(self) -> str:
         """In a notebook: the text, and where the model looked, a heat map a sentence, if the alignments are there.
 
-        At most about a megabyte is drawn, as a notebook stores it.
+        At most about a megabyte is drawn, as a notebook stores it. A wide map scrolls by itself.
         """
         parts = [f"<p>{html.escape(self.text)}</p>"]
         attended = [one for one in self.sentences or [self] if one.alignment is not None and bool(one.alignment.any())]
@@ -84,7 +84,7 @@ class Translation:
             if size + CELL * len(columns) * len(rows) > MAX_HTML:
                 break
             text = f"<p>{html.escape(sentence.text)}</p>" if len(attended) > 1 else ""
-            part = text + make_html_heatmap(weights, columns, rows)
+            part = f'{text}<div style="overflow-x: auto">{make_html_heatmap(weights, columns, rows)}</div>'
             size += len(part)
             if size > MAX_HTML:
                 break

@@ -154,4 +154,5 @@ def test_a_notebook_shows_lines(project: Project) -> None:
     found = nmt.explain("a b c", model=project.run)
     assert found.count("\n") > 5
     assert repr(found) == found
-    assert found._repr_html_() == f"<pre>{html.escape(found)}</pre>"  # type: ignore[attr-defined]
+    shown = f'<pre style="overflow-x: auto">{html.escape(found)}</pre>'
+    assert found._repr_html_() == shown  # type: ignore[attr-defined]

@@ -1,8 +1,11 @@
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 import torch
+from browser import Page, needs_chromium
 
+from nmt.inspection.explain_command import Explanation
 from nmt.translation.translation import Translation
 
 TWO_HEADS = [[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0], [0.0, 0.02, 0.98]]]
@@ -21,7 +24,8 @@ def test_it_is_short_in_a_session_of_python() -> None:
 def test_a_notebook_shows_where_the_model_looked() -> None:
     """Source across, target down; the weights are means over heads."""
     shown = translation("<i>&", ["<i>&"], ['"s', "t\x1b"], TWO_HEADS)._repr_html_()
-    text, table = ElementTree.fromstring(f"<div>{shown}</div>")
+    text, frame = ElementTree.fromstring(f"<div>{shown}</div>")
+    (table,) = frame
     assert (text.tag, text.text) == ("p", "<i>&")
     caption, header, *rows = table
     assert caption.text == "Attention: source across, target down"
@@ -38,7 +42,7 @@ def test_a_notebook_shows_where_the_model_looked() -> None:
 
 def test_a_translation_that_was_cut_has_no_row_for_its_end() -> None:
     shown = translation("a", ["a"], ["b", "c"], TWO_HEADS[:1])._repr_html_()
-    assert [row[0].text for row in ElementTree.fromstring(f"<div>{shown}</div>")[1][2:]] == ["a"]
+    assert [row[0].text for row in ElementTree.fromstring(f"<div>{shown}</div>")[1][0][2:]] == ["a"]
 
 
 @pytest.mark.parametrize("alignment", [None, [[[0.0, 0.0]]]])
@@ -67,6 +71,21 @@ def test_a_map_that_is_too_large_by_itself_is_not_drawn() -> None:
     tokens = ["x" * 500] * 60
     shown = translation("a", tokens, tokens, [[[1.0] * 61]] * 61)._repr_html_()
     assert shown == "<p>a</p><p>The attention is not drawn here; `attention` is the array of a translation.</p>"
+
+
+@needs_chromium
+def test_in_a_notebook_a_wide_output_scrolls_by_itself(browser: Page, tmp_path: Path) -> None:
+    """A map of 40 words made a page of 390 pixels 833 wide, and a line of an explanation made it 1078 wide."""
+    words = [f"word{n}" for n in range(40)]
+    wide = Translation("A sentence.", words, words, alignment=torch.eye(41).unsqueeze(1))
+    outputs = wide._repr_html_() + Explanation("0.12 " * 300)._repr_html_()
+    viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    path = tmp_path / "notebook.html"
+    path.write_text(f'<!doctype html><meta charset="utf-8">{viewport}<link rel="icon" href="data:,">{outputs}', "utf-8")
+    browser.open(path.as_uri(), 390)
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    scrolls = "[...document.querySelectorAll('div, pre')].map((frame) => frame.scrollWidth > frame.clientWidth)"
+    assert browser.evaluate(scrolls) == [True, True]
 
 
 def test_the_attention_is_an_array_to_draw() -> None:
