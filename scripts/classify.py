@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import AdamSection, Config, SelfAttentionEncoderSection, TrainSection
+from nmt.config.outputs import check_files
 from nmt.corpus.batching import Batch, make_batch, plan_batches
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.layers.attention.additive import AdditiveScore
@@ -28,7 +29,6 @@ from nmt.models.build import initialize
 from nmt.models.transformer.encoder import SelfAttentionEncoder
 from nmt.system.errors import DataError, NmtError
 from nmt.system.files import write_text
-from nmt.config.outputs import check_files
 from nmt.text.tokenizers import WordTokenizer
 from nmt.text.vocabulary import PAD_ID, Vocabulary
 from nmt.training import loop

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from walkthrough import context_vector, transformer
 
+from nmt.config.outputs import check_files
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import SelfAttentionEncoder
 from nmt.system.errors import NmtError
 from nmt.system.files import write_text
-from nmt.config.outputs import check_files
 from nmt.translation.loading import open_translator
 from nmt.translation.translator import Translator
 
