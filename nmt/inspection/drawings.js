@@ -100,6 +100,7 @@ function drawCurve(view) {
 function drawTree(view) {
   const tree = view.found, on = new Set(view.nodes || []), depth = [], children = tree.p.map(() => []), line = 24;
   tree.p.forEach((parent, node) => { depth[node] = parent < 0 ? 0 : depth[parent] + 1; if (parent >= 0) children[parent].push(node); });
+  at("shown-path").hidden = !on.size; // a reference is no beginning of the beam
   const y = []; let next = 0;
   const settle = (node) => { children[node].forEach(settle); y[node] = children[node].length ? y[children[node][0]] : next++; };
   tree.p.forEach((parent, node) => { if (parent < 0) settle(node); });

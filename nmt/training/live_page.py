@@ -25,7 +25,7 @@ STYLE = """body { max-width: 60rem }
 h1 { font-size: 1.4rem; line-height: 1.3 }
 h2 { font-size: 1rem; margin: 1.5rem 0 .3rem; overflow-wrap: anywhere }
 svg { display: block; width: 100%; max-width: 30rem; height: auto }
-svg text { font-size: 14px; fill: currentColor }
+svg text { font-size: 16px; fill: currentColor }
 th { font-weight: 400; padding: .1rem .4rem }
 td { min-width: 1.4rem; height: 1.6rem }
 caption { display: none }

@@ -386,9 +386,15 @@ def test_the_focus_stays_and_what_is_chosen_can_be_seen(browser: Browser, tmp_pa
     for _ in range(30):
         page.press("ArrowRight", 39)
         assert page.evaluate(seen)
+    bold = "document.querySelectorAll('#tree [font-weight=\"700\"]').length > 0"
+    told = "!document.querySelector('#shown-path').hidden"
+    assert not page.evaluate(told)  # the reference is no beginning of the beam: nothing is bold
+    assert not page.evaluate(bold)
     page.evaluate("document.querySelector('#tree [data-key=node-1]').focus()")
     page.press("Enter", 13)
     assert page.evaluate("state.y") == "n1"
+    assert page.evaluate(told)
+    assert page.evaluate(bold)
     assert page.evaluate("document.activeElement.getAttribute('data-key')") == "node-1"
     page.evaluate("document.querySelector('#tree-part').scrollIntoView()")
     before = page.evaluate("scrollY")
