@@ -179,6 +179,8 @@ def main() -> None:
     shutil.move(crossed / "stopped", crossed / "runs/stopped")
     for path in (crossed / "averaged", crossed / "outputs"):
         shutil.rmtree(path)
+    for name in ("scores.json", "hypotheses.txt", "references.txt", "attention.json", "attention.html", "report.html"):
+        (crossed / name).unlink()  # these steps write them again
     run_all(given.new, crossed, reading())
     print("== a new run of everything")
     different = compare(old, new)
