@@ -11,17 +11,30 @@ python scripts/benchmark.py quality --workload workload --opennmt opennmt/bin/py
 python scripts/benchmark.py decode --workload workload --opennmt opennmt/bin/python --joeynmt joeynmt/bin/python
 python scripts/benchmark.py runtime --workload workload --ctranslate2 ctranslate2/bin/python
 python scripts/benchmark.py exported --model runs/tatoeba_transformer --data data/prepared/tatoeba_transformer
+python scripts/benchmark.py checkouts --workload workload --before ../earlier
 """
 
-from benchmarks import decode, exported, limit, preprocess, quality, runtime, scale, serve, startup, train, workload
+from benchmarks import (
+    checkouts,
+    decode,
+    exported,
+    limit,
+    preprocess,
+    quality,
+    runtime,
+    scale,
+    serve,
+    startup,
+    train,
+    workload,
+)
 from benchmarks.arguments import run_command
 
 
 def main() -> None:
     """Run one benchmark."""
-    run_command(
-        __doc__, (preprocess, workload, train, limit, scale, startup, serve, quality, decode, runtime, exported)
-    )
+    benchmarks = (preprocess, workload, train, limit, scale, startup, serve, quality, decode, runtime, exported)
+    run_command(__doc__, (*benchmarks, checkouts))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import SelfAttentionEncoder
 from nmt.system.errors import NmtError
 from nmt.system.files import write_text
-from nmt.translation.loading import open_translator
+from nmt.translation.loading import LoadSettings, open_translator
 from nmt.translation.translator import Translator
 
 SENTENCE = "The old woman reads a book."
@@ -36,7 +36,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         check_files({"--output": arguments.output}, (), overwrite=arguments.overwrite)
-        _, translator = open_translator([arguments.model], "cpu", {}, ())
+        _, translator = open_translator([arguments.model], LoadSettings("cpu"))
         file, text = write_chapter(translator, arguments.sentence, arguments.step)
         write_text(arguments.output or FOLDER / file, text)
     except NmtError as error:

@@ -19,8 +19,9 @@ from nmt.corpus.prepare import fit_to_data, write_data
 from nmt.corpus.sources import LineReport, find_files, read_sentences
 from nmt.corpus.splitting import Example
 from nmt.evaluation.breakdown import Breakdown, accuracy_by_frequency
+from nmt.evaluation.input_text import EvaluationSet
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
-from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
+from nmt.evaluation.model_evaluation import Measures, ModelEvaluation, evaluate_model
 from nmt.evaluation.training_text import count_training_words, read_training_pairs
 from nmt.models.run_records import RunOutcome, find_model, read_value
 from nmt.models.storage import WEIGHTS, SavedModel
@@ -31,7 +32,7 @@ from nmt.system.messages import Parameter
 from nmt.system.tables import ReportSection, Table
 from nmt.text.languages import are_same_languages
 from nmt.training.run import train
-from nmt.translation.loading import open_translator
+from nmt.translation.loading import LoadSettings, open_translator
 from nmt.translation.translate import translate_file
 from nmt.translation.translator import Translator
 
@@ -284,7 +285,8 @@ class Steps:
     def open(self, models: Sequence[Path], overrides: Overrides = ()) -> tuple[list[SavedModel], Translator]:
         """Models that translate together; a score of the user's own is trusted, as the config names it."""
         allowed = [self.config.model.attention.score]
-        return open_translator(models, self.config.train.device, {}, allowed, overrides=overrides)
+        settings = LoadSettings(self.config.train.device, allowed, overrides=overrides)
+        return open_translator(models, settings)
 
     def translate(self, models: Sequence[Path], source: Path, name: str, *, sample: bool = False) -> Path:
         """A file that is translated line by line, as it is; by search only if the translations are to be learnt."""
@@ -319,10 +321,8 @@ class Steps:
             suffixes = {"json": "json", "hypotheses": "txt"}
             files = {kind: self.folder / f"{run.parent.name}.{suffix}" for kind, suffix in suffixes.items()}
             opened = self.open([run])
-            repaired = has_repaired_references(self.data)
-            evaluation = evaluate_model(
-                *opened, examples, what=self.split, name=name, repaired=repaired, files=files, against=before
-            )
+            text = EvaluationSet(self.split, examples, has_repaired_references(self.data))
+            evaluation = evaluate_model(*opened, text, Measures(), name=name, files=files, against=before)
             before = {name: evaluation.hypotheses}
             accuracy[name] = accuracy_by_frequency(examples, evaluation.hypotheses, frequency, self.rules)
             pairs, outcome = read_marker(run.parent / "data").pairs["train"], RunOutcome.read(run)

@@ -15,10 +15,10 @@ from nmt.corpus.splitting import Example
 from nmt.drawing.charts import read_metrics
 from nmt.evaluation.attention_statistics import LengthAttention, mean_sharpness
 from nmt.evaluation.breakdown import LengthScore, bleu_by_length
-from nmt.evaluation.input_text import read_split
+from nmt.evaluation.input_text import EvaluationSet, read_split
 from nmt.evaluation.long_inputs import measure_long_inputs
 from nmt.evaluation.metrics import ScoringRules
-from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
+from nmt.evaluation.model_evaluation import Measures, ModelEvaluation, evaluate_model
 from nmt.system.errors import DataError, NmtError, RunInterrupted, as_nmt_errors, name_differences
 from nmt.system.files import read_json, write_json, write_text
 from nmt.system.limits import MIB
@@ -29,7 +29,7 @@ from nmt.system.version import __version__
 from nmt.training.metrics_log import METRICS
 from nmt.training.run import train
 from nmt.training.timing import measure_updates
-from nmt.translation.loading import open_translator
+from nmt.translation.loading import LoadSettings, open_translator
 from nmt.translation.sharpness import STEP_LABELS
 from nmt.translation.stream import translate_texts
 from nmt.translation.translator import Translator
@@ -158,13 +158,11 @@ def _run(folder: Path) -> dict[str, Any]:
         write_json(folder / TRAINING, _describe_training(folder / RUN))
     training = read_record(folder / TRAINING)
     allowed = [config.model.attention.score]  # trusted, as the user's own config names it
-    models, translator = open_translator([folder / RUN], config.train.device, {}, allowed)
+    models, translator = open_translator([folder / RUN], LoadSettings(config.train.device, allowed))
     examples = read_split(data, trial["split"])
     files = {"hypotheses": folder / HYPOTHESES, "references": folder / REFERENCES}
-    repaired = has_repaired_references(data)
-    evaluation = evaluate_model(
-        models, translator, examples, what=trial["split"], repaired=repaired, files=files, attention=True
-    )
+    text = EvaluationSet(trial["split"], examples, has_repaired_references(data))
+    evaluation = evaluate_model(models, translator, text, Measures(attention=True), files=files)
     rules = ScoringRules.for_config(models[0].config)
     return {
         "format_version": FORMAT_VERSION,

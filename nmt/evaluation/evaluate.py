@@ -9,7 +9,7 @@ from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.system.messages import Message, Parameter
 from nmt.system.surroundings import plain_torch
-from nmt.translation.loading import open_translator
+from nmt.translation.loading import LoadSettings, open_translator
 
 if TYPE_CHECKING:
     from nmt.config import Overrides
@@ -79,7 +79,7 @@ def evaluate(
     from nmt.evaluation.diagnostics import read_system
     from nmt.evaluation.input_text import InputText
     from nmt.evaluation.metrics import PAIRED_TESTS, ScoringRules
-    from nmt.evaluation.model_evaluation import check_comparable, evaluate_model
+    from nmt.evaluation.model_evaluation import Measures, check_comparable, evaluate_model
     from nmt.models.run_records import find_run
     from nmt.translation.input import read_text
 
@@ -91,33 +91,28 @@ def evaluate(
     check_files(outputs, [*as_paths(against), src, *as_paths(ref)], overwrite=overwrite, advice=advice)
     text = InputText.read(split=split, data=data, src=src, ref=ref, scored=True, repair=repair_references)
     search = {"beam_size": beam_size, "batch_size": batch_size}
-    models, translator = open_translator(as_paths(model), device, search, allowed_classes, overrides=overrides)
-    examples, _ = text.of(models)
-    repaired = text.is_repaired(models)
-    rules = ScoringRules.for_config(models[0].config, repaired=repaired)
+    settings = LoadSettings(device, allowed_classes, search, overrides)
+    models, translator = open_translator(as_paths(model), settings)
+    test_set = text.evaluation_set(models)
+    rules = ScoringRules.for_config(models[0].config, repaired=test_set.repaired)
     systems: dict[str, tuple[list[SavedModel], Translator] | list[str]] = {}
     for path in map(find_run, as_paths(against)):
-        check_comparable(examples)
+        check_comparable(test_set.examples)
         if path.is_dir():
-            systems[str(path)] = open_translator([path], device, search, allowed_classes, overrides=overrides)
+            systems[str(path)] = open_translator([path], settings)
             continue
         translations = read_text(path)
-        if len(translations) != len(examples):
+        if len(translations) != len(test_set.examples):
             raise DataError(
-                f"{path}: has {len(translations):,} lines, but the test set has {len(examples):,} sentences"
+                f"{path}: has {len(translations):,} lines, but the test set has {len(test_set.examples):,} sentences"
             )
-        systems[str(path)] = read_system(path, translations, examples, translator.processor.normalizer, rules)
+        normalizer = translator.processor.normalizer
+        systems[str(path)] = read_system(path, translations, test_set.examples, normalizer, rules)
     return evaluate_model(
         models,
         translator,
-        examples,
-        what=text.name,
-        repaired=repaired,
+        test_set,
+        Measures(breakdown, attention, short_inputs, test),
         files={name.removesuffix("_path"): as_path(path) for name, path in outputs.items()},
         against=systems,
-        test=test,
-        breakdown=breakdown,
-        attention=attention,
-        short_inputs=short_inputs,
-        data=as_path(data),
     )

@@ -94,6 +94,23 @@ def read_split(data: Path, split: str) -> list[Example]:
 
 
 @dataclass(frozen=True)
+class EvaluationSet:
+    """Sentences with references, which translations are scored against.
+
+    Attributes:
+        name: Name of the split or the file.
+        examples: Sources with references.
+        repaired: True if the references were repaired as training text is; signatures then say so.
+        data: Data directory whose training text the model is compared with; None is the one it was trained on.
+    """
+
+    name: str
+    examples: Sequence[Example]
+    repaired: bool = False
+    data: Path | None = None
+
+
+@dataclass(frozen=True)
 class InputText:
     """Sentences, perhaps with word alignments.
 
@@ -187,6 +204,11 @@ class InputText:
             return examples, links
         chosen = evenly_spaced(len(examples), sample)
         return [examples[n] for n in chosen], None if links is None else [links[n] for n in chosen]
+
+    def evaluation_set(self, models: Sequence[SavedModel]) -> EvaluationSet:
+        """All sentences with their references; for the errors see `of`."""
+        examples, _ = self.of(models)
+        return EvaluationSet(self.name, examples, self.is_repaired(models), self.data)
 
     def is_repaired(self, models: Sequence[SavedModel]) -> bool:
         """True if the references are repaired: here, or where the data of a split was prepared."""

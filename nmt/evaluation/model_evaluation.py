@@ -12,6 +12,7 @@ from nmt.corpus.splitting import Example
 from nmt.evaluation.attention_statistics import HeadStatistics, LengthAttention, attention_by_length, summarize
 from nmt.evaluation.breakdown import Breakdown, bin_by_length, break_down
 from nmt.evaluation.diagnostics import Diagnosis, diagnose, find_faults
+from nmt.evaluation.input_text import EvaluationSet
 from nmt.evaluation.loss import LossMeasures, measure_loss, own_words
 from nmt.evaluation.metrics import (
     METRICS,
@@ -49,6 +50,23 @@ MAX_TESTED = 10_000
 """Sentences of the largest test set with confidence intervals, for which sacreBLEU needs about 1 GB."""
 LOSS_BATCH = 64
 """Maximum number of pairs whose loss is measured at once."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is measured beside the scores.
+
+    Attributes:
+        breakdown: True if the scores are broken down.
+        attention: True if the attention of the translations is measured.
+        short_inputs: True if the translations of short inputs are judged, where there are some for the languages.
+        test: How the significance of differences between systems is tested.
+    """
+
+    breakdown: bool = False
+    attention: bool = False
+    short_inputs: bool = False
+    test: PairedTestName = "bootstrap"
 
 
 @dataclass(frozen=True)
@@ -148,18 +166,12 @@ class ModelEvaluation:
 def evaluate_model(
     models: Sequence[SavedModel],
     translator: Translator,
-    examples: Sequence[Example],
+    text: EvaluationSet,
+    measures: Measures,
     *,
-    what: str,
     name: str = "",
-    repaired: bool = False,
     files: Mapping[str, Path | None] = {},
     against: Mapping[str, tuple[Sequence[SavedModel], Translator] | list[str]] = {},
-    test: PairedTestName = "bootstrap",
-    breakdown: bool = False,
-    attention: bool = False,
-    short_inputs: bool = False,
-    data: Path | None = None,
 ) -> ModelEvaluation:
     """Translate and score, with a progress bar, and write the results to files.
 
@@ -168,35 +180,31 @@ def evaluate_model(
     Args:
         models: The model, or several that translate together.
         translator: Their translator.
-        examples: Sources with references.
-        what: Name of the test set.
+        text: The test set.
+        measures: What is measured beside the scores.
         name: Name of the model in comparisons; its directory if empty.
-        repaired: True if the references were repaired as training text is; signatures then say so.
         files: Files to write: `json` is everything but the translations, `hypotheses` has a translation in a line, and
             `references` those of a sentence in a line, with tabs between them; where a sentence has fewer than another
             one, its first is repeated. All are stored or none, even if the disk is full.
         against: Other systems by name to compare with: models and their translator, or translations of the sources.
-        test: How significance is tested.
-        breakdown: Break the scores down.
-        attention: Measure the attention of the translations.
-        short_inputs: Judge the translations of short inputs, if there are some for the languages of the model.
-        data: Data directory of the model; None is the one that it was trained on.
 
     Raises:
         ConfigError: The model is compared with itself.
     """
-    (saved, *others), processor = models, translator.processor
+    (saved, *others), processor, examples = models, translator.processor, text.examples
     name = name or ", ".join(str(model.path) for model in models)
     if name in against:
         against_itself = Parameter("against", name)
         raise ConfigError("{system}: is the model that is evaluated; give another system", system=against_itself)
-    inputs = find_short_inputs(*saved.config.data.languages) if short_inputs else []
-    rules = ScoringRules.for_config(saved.config, repaired=repaired)
+    inputs = find_short_inputs(*saved.config.data.languages) if measures.short_inputs else []
+    rules = ScoringRules.for_config(saved.config, repaired=text.repaired)
     sources = [example.src for example in examples]
     with contextlib.ExitStack() as stack:
         opened = {kind: (path, stack.enter_context(open_text(path))) for kind, path in files.items() if path}
         seen = compare_with_training(models, processor.normalizer, examples)
-        translations = translate_texts(translator, sources, f"translating {what}", with_alignment=attention)
+        translations = translate_texts(
+            translator, sources, f"translating {text.name}", with_alignment=measures.attention
+        )
         hypotheses = [translation.text for translation in translations]
         alignments = [translation.alignment for translation in translations]
         tokens = sum(len(translation.tokens) for translation in translations)
@@ -213,17 +221,20 @@ def evaluate_model(
                 system = [translation.text for translation in translated]
             systems.append((other, system))
         frequency = None
-        if breakdown:
+        if measures.breakdown:
             try:
-                frequency = count_training_words(find_training_data(saved, data), processor, rules)
+                frequency = count_training_words(find_training_data(saved, text.data), processor, rules)
             except DataError as error:
                 log.info("%s", Message("words by frequency: left out ({error})", error=error))
+        comparisons: dict[str, list[Comparison]] = {}
+        if against:
+            comparisons = compare_systems(systems, examples, rules, metrics=list(METRICS), test=measures.test)
         teacher_forced, free_running = (None, None) if others else _measure_loss(translator, examples)
         evaluation = ModelEvaluation(
             hypotheses=hypotheses,
             model=saved.path,
             other_models=[other.path for other in others],
-            what=what,
+            what=text.name,
             sentences=len(examples),
             references=sum(len(example.references) for example in examples),
             beam_size=translator.options.beam_size,
@@ -235,10 +246,10 @@ def evaluate_model(
             warnings=list(find_faults(examples, hypotheses, rules, processor.normalizer)),
             teacher_forced=teacher_forced,
             free_running=free_running,
-            comparisons=compare_systems(systems, examples, rules, metrics=list(METRICS), test=test) if against else {},
+            comparisons=comparisons,
             attention=summarize(alignments),
-            attention_by_length=attention_by_length(bin_by_length(examples), alignments) if attention else [],
-            breakdown=break_down(examples, systems, rules, frequency) if breakdown else None,
+            attention_by_length=attention_by_length(bin_by_length(examples), alignments) if measures.attention else [],
+            breakdown=break_down(examples, systems, rules, frequency) if measures.breakdown else None,
             short_inputs=_judge_short_inputs(translator, inputs) if inputs else None,
         )
         rows = zip(*reference_streams(examples), strict=True)
@@ -251,7 +262,7 @@ def evaluate_model(
             with naming(path):
                 file.writelines(contents[kind])
                 file.flush()
-    log.info(f"{evaluation.name} on {what}: {len(examples):,} sentences, beam {evaluation.beam_size}")
+    log.info(f"{evaluation.name} on {text.name}: {len(examples):,} sentences, beam {evaluation.beam_size}")
     log.info(str(seen))
     stops = ((model.path, describe_stop(model.path)) for model in models)
     for warning in (*evaluation.warnings, *(f"{path}: {stop}" for path, stop in stops if stop)):

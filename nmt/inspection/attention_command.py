@@ -11,7 +11,7 @@ from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, as_paths, write_json
 from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
-from nmt.translation.loading import open_translator
+from nmt.translation.loading import LoadSettings, open_translator
 
 if TYPE_CHECKING:
     from nmt.inspection.attention_report import AttentionReport
@@ -85,7 +85,7 @@ def measure_attention(
     if picture is not None:
         check_picture(Path(picture))
     text = InputText.read(sentence, split, links_of, data=data, src=src, ref=ref, gold=gold, target=target)
-    models, translator = open_translator(as_paths(model), device, {}, allowed_classes)
+    models, translator = open_translator(as_paths(model), LoadSettings(device, allowed_classes))
     examples, links = text.of(models, sample)
     name, known = str(models[0].path), forced or target is not None
     report = make_attention_report(name, translator, examples, forced=known, gold=links, unit=links_of)

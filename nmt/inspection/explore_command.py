@@ -11,7 +11,7 @@ from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.system.messages import Message, Parameter
 from nmt.system.surroundings import plain_torch
 from nmt.text.languages import are_same_languages
-from nmt.translation.loading import open_translator
+from nmt.translation.loading import LoadSettings, open_translator
 
 if TYPE_CHECKING:
     from nmt.inspection.html_page import Page
@@ -107,7 +107,7 @@ def open_all(
     """
     opened = []
     for path in (model, *as_paths(against)):
-        (saved,), translator = open_translator(as_paths(path), device, {}, allowed_classes)
+        (saved,), translator = open_translator(as_paths(path), LoadSettings(device, allowed_classes))
         opened.append((saved, translator))
         check_languages([one for one, _ in opened])
     return opened

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from nmt.config import differing_keys, dump_config
@@ -11,8 +10,9 @@ from nmt.corpus.splitting import Example
 from nmt.drawing.heatmap import make_html_heatmap
 from nmt.evaluation.attention_statistics import LABELS, READING, SHARP, tabulate_lengths
 from nmt.evaluation.breakdown import Breakdown
+from nmt.evaluation.input_text import EvaluationSet
 from nmt.evaluation.metrics import SIGNIFICANT, ScoringRules, sentence_scores
-from nmt.evaluation.model_evaluation import ModelEvaluation, evaluate_model
+from nmt.evaluation.model_evaluation import Measures, ModelEvaluation, evaluate_model
 from nmt.evaluation.training_text import evenly_spaced
 from nmt.inspection.explorer_data import name_models
 from nmt.inspection.html_page import Page
@@ -52,28 +52,21 @@ Opened = tuple[SavedModel, Translator]
 
 def make_report(
     models: Sequence[Opened],
-    examples: Sequence[Example],
-    *,
-    what: str,
+    text: EvaluationSet,
     title: str,
-    repaired: bool = False,
-    data: Path | None,
 ) -> Page:
     """Evaluate a model, compare it with others, and make the report.
 
     Args:
         models: The model, and those to compare it with.
-        examples: The test set.
-        what: Its name.
+        text: The test set.
         title: Title of the page.
-        repaired: True if the references were repaired as training text is; signatures then say so.
-        data: Data directory of the model; None is the one that it was trained on.
     """
     named = name_models(models)
     (name, (saved, translator)), *others = named.items()
     against = {other: ([its_files], its_translator) for other, (its_files, its_translator) in others}
-    evaluate = partial(evaluate_model, [saved], translator, examples, breakdown=True, attention=True, short_inputs=True)
-    evaluation = evaluate(what=what, name=name, repaired=repaired, against=against, data=data)
+    measures = Measures(breakdown=True, attention=True, short_inputs=True)
+    evaluation = evaluate_model([saved], translator, text, measures, name=name, against=against)
     breakdown = evaluation.breakdown
     assert breakdown is not None
     rules = ScoringRules.for_config(saved.config)
@@ -82,9 +75,9 @@ def make_report(
         Chapter("Scores", list(_score_blocks(evaluation))),
         Chapter("Training", list(_curves(by_name))),
         *(Chapter(section.title, list(section.blocks)) for section in replace(breakdown, differences=[]).sections()),
-        Chapter("Best and worst sentences", list(_extremes(evaluation, examples, rules))),
+        Chapter("Best and worst sentences", list(_extremes(evaluation, text.examples, rules))),
         *_changes(breakdown),
-        Chapter("Attention", list(_attention(evaluation, translator, examples))),
+        Chapter("Attention", list(_attention(evaluation, translator, text.examples))),
         Chapter("Models" if others else "Model", [_tabulate_models(by_name)]),
         Chapter("Config", list(_configs(by_name)), folded=True),
         *_data(saved),

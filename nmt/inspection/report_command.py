@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from nmt.inspection.explore_command import check_page, open_all
 from nmt.system.errors import as_nmt_errors
-from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
+from nmt.system.files import AnyPath, AnyPaths, as_paths
 from nmt.system.surroundings import plain_torch
 
 
@@ -72,11 +72,10 @@ def report(
     text = InputText.read(split=split, data=data, src=src, ref=ref, scored=True)
     opened = open_all(model, against, device, allowed_classes)
     first = opened[0]
-    examples, _ = text.of([first[0]])
+    test_set = text.evaluation_set([first[0]])
     if len(opened) > 1:
-        check_comparable(examples)
+        check_comparable(test_set.examples)
     heading = title or f"Report on {name_of(first[0].path)}"
-    repaired = text.is_repaired([first[0]])
-    page = make_report(opened, examples, what=text.name, title=heading, repaired=repaired, data=as_path(data))
+    page = make_report(opened, test_set, heading)
     page.write(output, overwrite=True)
     return ReportFile(output)

@@ -6,15 +6,15 @@ import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_paths
 from nmt.system.surroundings import plain_torch
 from nmt.translation.input import read_text
-from nmt.translation.loading import open_translator
+from nmt.translation.loading import LoadSettings, open_translator
 
 if TYPE_CHECKING:
     from nmt.serving.directions import Directions
@@ -93,8 +93,9 @@ def serve(
     keys = Keys([*api_keys, *([] if key_file is None else read_keys(Path(key_file)))])
     pages = Pages(host, allowed_hosts, allowed_origins)
     search = {"beam_size": beam_size, "batch_size": batch_size}
+    settings = LoadSettings(device, allowed_classes, search, split_sentences=True)
     with without_hangup(), bind(host, port) as listener:
-        service = Service(open_directions(as_paths(model) or [None], device, search, allowed_classes), keys, limits)
+        service = Service(open_directions(as_paths(model) or [None], settings), keys, limits)
         Server(listener, host, service, pages, trusted_proxies, log_format, log_probes).run()
 
 
@@ -110,16 +111,12 @@ def read_keys(path: Path) -> list[str]:
     return keys
 
 
-def open_directions(
-    models: Sequence[Path | None], device: str, options: Mapping[str, Any], allowed_classes: Collection[str]
-) -> Directions:
+def open_directions(models: Sequence[Path | None], settings: LoadSettings) -> Directions:
     """Read models; those of the same languages translate together, as with `nmt translate`.
 
     Args:
         models: As for `nmt.models.run_records.find_model`.
-        device: As in a config.
-        options: Search options that override those of a model's config; None keeps the config's.
-        allowed_classes: As for `nmt.models.storage.load_model`.
+        settings: How they are loaded and used.
 
     Raises:
         NmtError: A model cannot be read, or two of the same languages have different vocabularies.
@@ -138,16 +135,15 @@ def open_directions(
     for model in models:
         path = find_model(model)
         given[path] = model or path
-        languages = read_config(check_model(path) / CONFIG, allowed_classes).data.languages
+        languages = read_config(check_model(path) / CONFIG, settings.allowed_classes).data.languages
         groups.setdefault(tuple(map(split_code, languages)), []).append(path)
     directions = []
     for paths in groups.values():
-        saved, translator = open_translator(paths, device, options, allowed_classes, split_sentences=True)
+        saved, translator = open_translator(paths, settings)
         translator.repairs = True
-        processor, settings = translator.processor, translator.options
         alone = [translator]  # of several models, each has prepared weights of its own
         if len(saved) > 1:
-            alone = [Translator(one.model, processor, settings, frozen=True) for one in saved]
+            alone = [Translator(one.model, translator.processor, translator.options, frozen=True) for one in saved]
         named = name_models(list(zip(saved, alone, strict=True)))
         models_alone = {name: (one.config, single) for name, (one, single) in named.items()}
         source, target = saved[0].config.data.languages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,27 @@ if TYPE_CHECKING:
     from nmt.config import Overrides
     from nmt.models.storage import SavedModel
     from nmt.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class LoadSettings:
+    """How models are loaded, and how their translator works.
+
+    Attributes:
+        device: As in a config.
+        allowed_classes: Dotted paths of classes that a model's config may use; their code runs.
+        search: Search options; None keeps the config of the first model.
+        overrides: More search options, as for `with_search_options`.
+        split_sentences: True if the sentences of a line are translated one by one.
+        dictionary: File with translations of words that the model does not know.
+    """
+
+    device: str = "auto"
+    allowed_classes: Collection[str] = ()
+    search: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Overrides = ()
+    split_sentences: bool = False
+    dictionary: Path | None = None
 
 
 @as_nmt_errors()
@@ -59,7 +81,7 @@ def load(
         ConfigError: A search option is invalid, the device is not available, or the model cannot use a dictionary.
         DataError: The dictionary cannot be read.
     """
-    options = {
+    search = {
         "beam_size": beam_size,
         "batch_size": batch_size,
         "length_penalty": length_penalty,
@@ -67,37 +89,17 @@ def load(
         "replace_unknown": replace_unknown,
         "precision": precision,
     }
-    return open_translator(
-        as_paths(model),
-        device,
-        options,
-        allowed_classes,
-        overrides=overrides,
-        split_sentences=split_sentences,
-        dictionary=as_path(dictionary),
-    )[1]
+    settings = LoadSettings(device, allowed_classes, search, overrides, split_sentences, as_path(dictionary))
+    _, translator = open_translator(as_paths(model), settings)
+    return translator
 
 
-def open_translator(
-    paths: Sequence[Path],
-    device: str,
-    options: Mapping[str, Any],
-    allowed_classes: Collection[str],
-    *,
-    overrides: Overrides = (),
-    split_sentences: bool = False,
-    dictionary: Path | None = None,
-) -> tuple[list[SavedModel], Translator]:
+def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list[SavedModel], Translator]:
     """Load models, and build their translator.
 
     Args:
         paths: Each as for `find_model`; none is the newest finished run, several translate together.
-        device: As in a config.
-        options: Search options; None keeps the config of the first model.
-        allowed_classes: As for `load_model`.
-        overrides: More search options, as for `with_search_options`.
-        split_sentences: Translate the sentences of a line one by one.
-        dictionary: File with translations of words that the model does not know.
+        settings: How they are loaded and used.
 
     Raises:
         CheckpointError: There is no such model, it is damaged, or two of them have different vocabularies.
@@ -114,7 +116,8 @@ def open_translator(
 
     directories = [find_model(path) for path in paths] or [find_model(None)]
     use_fast_products()
-    models = [load_model(directory, resolve_device(device), allowed_classes) for directory in directories]
+    device = resolve_device(settings.device)
+    models = [load_model(directory, device, settings.allowed_classes) for directory in directories]
     saved, *others = models
     for other in others:
         if text_of(other) != text_of(saved):
@@ -122,19 +125,19 @@ def open_translator(
                 f"{other.path}: has other vocabularies or another tokenizer than {saved.path}; models that translate "
                 "together must share them"
             )
-    settings = with_search_options(saved.config, options, overrides)
+    options = with_search_options(saved.config, settings.search, settings.overrides)
     processor = saved.load_processor()
     src, tgt = saved.config.data.languages
     spaced = processor.tgt_tokenizer.kind == "whitespace"  # between tokens, and so between sentences
-    splitter = SentenceSplitter(src, "" if spaced else tgt) if split_sentences else None
+    splitter = SentenceSplitter(src, "" if spaced else tgt) if settings.split_sentences else None
     entries = None
-    if dictionary is not None:
-        file = Parameter("dictionary", dictionary)
+    if settings.dictionary is not None:
+        file = Parameter("dictionary", settings.dictionary)
         if processor.tgt_tokenizer.kind == "subword" or processor.src_tokenizer.kind == "subword":
             raise ConfigError("{file}: is for models of words; this one writes unknown words in pieces", file=file)
-        if not settings.replace_unknown:
+        if not options.replace_unknown:
             raise ConfigError("{file}: needs decode.replace_unknown, which is off in this model", file=file)
-        entries = read_dictionary(dictionary, processor)
+        entries = read_dictionary(settings.dictionary, processor)
     more = [other.model for other in others]
     described = (
         f"{', '.join(str(one.path) for one in models)}: {src} to {tgt}, {saved.config.model.mechanism.score} attention"
@@ -142,7 +145,7 @@ def open_translator(
     translator = Translator(
         saved.model,
         processor,
-        settings,
+        options,
         more,
         splitter=splitter,
         dictionary=entries,

@@ -15,6 +15,7 @@ from real_server import GOLDEN_MODEL, Records, golden, recording, serving
 from safetensors.torch import load_file, save_file
 
 from nmt.serving.serve import open_directions
+from nmt.translation.loading import LoadSettings
 from nmt.translation.translator import Translator
 
 TEXT = "I am old."
@@ -343,7 +344,7 @@ def test_answered_probes_may_be_left_out_of_the_log(records: Records) -> None:
 
 
 def test_a_reply_and_its_line_name_the_models(records: Records) -> None:
-    (english,) = open_directions([GOLDEN_MODEL], "cpu", {}, ())
+    (english,) = open_directions([GOLDEN_MODEL], LoadSettings("cpu", split_sentences=True))
     identity = hashlib.sha256((GOLDEN_MODEL / "model.safetensors").read_bytes()).hexdigest()[:12]
     update = json.loads((GOLDEN_MODEL / "model.json").read_text())["update"]
     model = {"direction": "en-de", "path": str(GOLDEN_MODEL), "update": update, "identity": identity}
@@ -377,7 +378,7 @@ def test_two_models_of_a_direction_are_both_named(tmp_path: Path) -> None:
         other / "model.safetensors",
     )
     (other / "model.json").write_text(json.dumps(json.loads((other / "model.json").read_text()) | {"update": "\x1b"}))
-    (together,) = open_directions([GOLDEN_MODEL, other], "cpu", {}, ())
+    (together,) = open_directions([GOLDEN_MODEL, other], LoadSettings("cpu", split_sentences=True))
     with serving(together) as client:
         named = client.get("/health").json()["models"]
         found = ask(client).headers["model-identity"]

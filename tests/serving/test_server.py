@@ -25,6 +25,7 @@ from safetensors.torch import load_file, save_file
 import nmt
 import nmt.serving.serve
 import nmt.serving.server
+from nmt.translation.loading import LoadSettings
 
 BODY = json.dumps({"q": "I am old.", "source": "en", "target": "de"}).encode()
 JSON = {"Content-Type": "application/json"}
@@ -386,12 +387,12 @@ def test_several_models_are_several_directions(tmp_path: Path) -> None:
     copy = shutil.copytree(GOLDEN_MODEL, tmp_path / "copy")
     config = (copy / "config.yaml").read_text(encoding="utf-8")
     (copy / "config.yaml").write_text(config.replace("reverse: false", "reverse: true"), encoding="utf-8")
-    directions = nmt.serving.serve.open_directions([GOLDEN_MODEL, copy], "cpu", {}, ())
+    directions = nmt.serving.serve.open_directions([GOLDEN_MODEL, copy], LoadSettings("cpu", split_sentences=True))
     assert list(map(str, directions)) == ["en-de", "de-en"]
 
 
 def test_loops_are_not_served() -> None:
-    (direction,) = nmt.serving.serve.open_directions([GOLDEN_MODEL], "cpu", {}, ())
+    (direction,) = nmt.serving.serve.open_directions([GOLDEN_MODEL], LoadSettings("cpu", split_sentences=True))
     texts, loop = ["the dog", "qzxv kjh asdkjh", "He sees me."], re.compile(r"(.)\1\1\1")
     alone = nmt.load(GOLDEN_MODEL, device="cpu")
     plain = alone.translate(texts, n_best=alone.options.beam_size)
@@ -402,7 +403,7 @@ def test_loops_are_not_served() -> None:
 
 
 def test_a_misspelled_name_is_served_as_in_the_text() -> None:
-    (direction,) = nmt.serving.serve.open_directions([GOLDEN_MODEL], "cpu", {}, ())
+    (direction,) = nmt.serving.serve.open_directions([GOLDEN_MODEL], LoadSettings("cpu", split_sentences=True))
     text = "The dog sees Bauttt"
     plain = nmt.load(GOLDEN_MODEL, device="cpu").translate(text)
     served = direction.translator.translate(text, with_alignment=True)
