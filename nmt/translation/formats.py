@@ -30,6 +30,7 @@ class Format(ABC):
 
     Attributes:
         processor: The text processor of the model.
+        n_best: Translations of a line.
         with_attention: Write the attention weights too.
     """
 
@@ -39,6 +40,7 @@ class Format(ABC):
     needs_alignment: ClassVar[bool] = False
     """Whether it needs attention weights."""
     processor: TextProcessor
+    n_best: int = 1
     with_attention: bool = False
 
     @abstractmethod
@@ -161,4 +163,4 @@ def choose_format(
             name=name,
             format=Parameter("format", JsonLinesFormat.name),
         )
-    return FORMATS[name](processor, with_attention)
+    return FORMATS[name](processor, n_best, with_attention)

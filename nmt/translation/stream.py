@@ -54,7 +54,6 @@ def translate_lines(
     lines: Sequence[str],
     output: Format,
     *,
-    n_best: int = 1,
     first: int = 1,
     advance: Callable[[int], object] = lambda count: None,
 ) -> str:
@@ -64,7 +63,6 @@ def translate_lines(
         translator: Model and search settings.
         lines: The lines.
         output: Format of the output.
-        n_best: Translations per line.
         first: Number of the first line.
         advance: Called with the number of finished lines.
 
@@ -72,7 +70,7 @@ def translate_lines(
         The output for all of them, in order.
     """
     with within_memory(translator.options, len(lines)):
-        translated = translator.translate(lines, n_best, output.needs_alignment, advance=advance)
+        translated = translator.translate(lines, output.n_best, output.needs_alignment, advance=advance)
     for number, translations in enumerate(translated, start=first):
         warn_of_cut(number, translations[0])
     return "".join(map(output.render, itertools.count(first), lines, translated))

@@ -125,20 +125,11 @@ def translate(
             dictionary=entries,
             allowed_classes=allowed_classes,
         )
-        if whole and source is not None and target is not None:
-            translate_file(
-                translator,
-                source,
-                target,
-                format=format,
-                n_best=n_best,
-                with_attention=with_attention,
-                overwrite=overwrite,
-                resume=resume,
-            )
-            return
         translator.check_n_best(n_best)
         shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
+        if whole and source is not None and target is not None:
+            _translate_whole(translator, source, target, shape, resume=resume)
+            return
         lines = stream_lines(stream, name, log.warning)
         typed = sentence is None and source is None and sys.stdin.isatty()
         with open_output(target) as file:
@@ -157,7 +148,7 @@ def translate(
                     log.info("reading standard input, one sentence per line; end with Ctrl-D")
                 number = 1
                 for batch in lines:
-                    text = translate_lines(translator, batch, shape, n_best=n_best, first=number)
+                    text = translate_lines(translator, batch, shape, first=number)
                     print(text, end="", file=file, flush=True)
                     number += len(batch)
                 if number == 1:
@@ -258,15 +249,21 @@ def translate_file(
         OutOfMemory: Memory ran out.
     """
     from nmt.config.outputs import check_files
-    from nmt.corpus.lines import in_blocks
     from nmt.translation.formats import choose_format
 
     source, target = Path(source), Path(target)
     check_files({"target": target}, [source], overwrite=overwrite or (resume and is_unfinished(target)))
     translator.check_n_best(n_best)
-    output = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
+    shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
+    _translate_whole(translator, source, target, shape, resume=resume)
+
+
+def _translate_whole(translator: Translator, source: Path, target: Path, shape: Format, *, resume: bool) -> None:
+    """Translate a file in windows of lines, each of which is stored."""
+    from nmt.corpus.lines import in_blocks
+
     with open_input(source) as stream:
-        made_from = describe(translator, source, output, n_best)
+        made_from = describe(translator, source, shape)
         with open_resumable(target, made_from, resume=resume) as file:
             if file.lines:
                 log.info(f"{target}: resuming after {file.lines:,} lines")
@@ -276,9 +273,7 @@ def translate_file(
             begin = time.perf_counter()
             with progress_bar(unit=" lines", desc="translating", initial=before) as bar:
                 for window in itertools.islice(windows, file.steps, None):
-                    text = translate_lines(
-                        translator, window, output, n_best=n_best, first=file.lines + 1, advance=bar.update
-                    )
+                    text = translate_lines(translator, window, shape, first=file.lines + 1, advance=bar.update)
                     file.write(text, lines=len(window))
             seconds = time.perf_counter() - begin
             number = file.lines - before
@@ -286,7 +281,7 @@ def translate_file(
     log.info(f"{number:,} line{plural} in {seconds:.2f} s ({number / max(seconds, 1e-9):,.0f} per second)")
 
 
-def describe(translator: Translator, source: Path, output: Format, n_best: int) -> Origin:
+def describe(translator: Translator, source: Path, shape: Format) -> Origin:
     """Everything that determines a translation: two with the same description are identical."""
     entries = None if translator.dictionary is None else repr(sorted(translator.dictionary.items()))
     return {
@@ -297,9 +292,9 @@ def describe(translator: Translator, source: Path, output: Format, n_best: int) 
         "split_sentences": translator.splitter is not None,
         "dictionary": entries and hashlib.sha256(entries.encode()).hexdigest()[:CHECKSUM],
         "device": translator.model.device.type,
-        "format": output.name,
-        "with_attention": output.with_attention,
-        "n_best": n_best,
+        "format": shape.name,
+        "with_attention": shape.with_attention,
+        "n_best": shape.n_best,
     }
 
 
