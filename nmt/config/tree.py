@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable
 from pathlib import PurePath
@@ -171,7 +172,7 @@ def parse_yaml(text: str, origin: str) -> Tree:
     if len(text) > MAX_CONFIG:
         raise refuse_at(f": longer than {MAX_CONFIG // KIB} KiB; shorten it")
     try:
-        node = yaml.compose(text, _Loader)
+        node = _compose(text)
         tree = Tree({}) if node is None else build(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -182,6 +183,12 @@ def parse_yaml(text: str, origin: str) -> Tree:
     if not isinstance(tree.value, dict):
         raise refuse_at(f": expected keys and values, found {shorten(repr(tree.plain()))}")
     return tree
+
+
+@functools.lru_cache(maxsize=16)
+def _compose(text: str) -> yaml.Node | None:
+    """The nodes of a text; a command reads the same config in a data directory, a run and its models."""
+    return yaml.compose(text, _Loader)
 
 
 def as_yaml(values: Any, **style: Any) -> str:
