@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from nmt.corpus.prepare import find_prepared_data
 from nmt.evaluation.evaluate import evaluate
 from nmt.inspection.report_command import report
-from nmt.models.run_records import RunOutcome
 from nmt.system.errors import DataError, as_nmt_errors
 from nmt.system.files import AnyPath
 from nmt.system.messages import Message
 from nmt.system.surroundings import plain_torch
 from nmt.training.run import train as train_run
+from nmt.training.run_records import RunOutcome
 from nmt.translation.loading import load
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Tests of what users write: attention scores of their own, and the functions of a course.
 
-`python -m nmt.testing exercise1.py` checks what the exercises in nmt/models/exercises.md ask for. Scores have the tests
+`python -m nmt.testing exercise1.py` checks what the exercises in nmt/exercises.md ask for. Scores have the tests
 that the built-in ones pass, in a file that pytest collects:
 
     from nmt.testing import ScoreTests
@@ -21,11 +21,11 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import AttentionSection, ModelSection, RecurrentDecoderSection, RecurrentEncoderSection
+from nmt.exercises import check_file
 from nmt.layers.attention.attention import ScoreAttention, build_attention
 from nmt.layers.attention.score import Score
 from nmt.layers.attention.source_memory import Memory
 from nmt.models.build import build_model
-from nmt.models.exercises import check_file
 from nmt.models.recurrent.decoder import RecurrentDecoder
 from nmt.models.seq2seq import Seq2Seq
 from nmt.text.vocabulary import PAD_ID

@@ -23,7 +23,7 @@ from nmt.evaluation.input_text import EvaluationSet
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import Measures, ModelEvaluation, evaluate_model
 from nmt.evaluation.training_text import count_training_words, read_training_pairs
-from nmt.models.run_records import RunOutcome, find_model, read_value
+from nmt.models.location import find_model, read_value
 from nmt.models.storage import WEIGHTS, SavedModel
 from nmt.system.errors import ConfigError, DataError, name_differences
 from nmt.system.files import check_file, open_text, read_json, read_text, sha256, write_json, write_text
@@ -32,6 +32,7 @@ from nmt.system.messages import Parameter
 from nmt.system.tables import ReportSection, Table
 from nmt.text.languages import are_same_languages
 from nmt.training.run import train
+from nmt.training.run_records import RunOutcome
 from nmt.translation.loading import LoadSettings, open_translator
 from nmt.translation.translate import translate_file
 from nmt.translation.translator import Translator

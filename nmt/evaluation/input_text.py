@@ -14,7 +14,7 @@ from nmt.corpus.references import find_unwritable, read_references
 from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, read_alignments
 from nmt.evaluation.training_text import evenly_spaced, is_other_data, read_training_pairs
-from nmt.models.run_records import find_data
+from nmt.models.location import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths

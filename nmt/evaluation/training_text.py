@@ -13,7 +13,7 @@ from nmt.corpus.dataset import EncodedPairs, Sequences, combine_checksums, read_
 from nmt.corpus.identity import count_seen, load_seen
 from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, words_of
-from nmt.models.run_records import find_data
+from nmt.models.location import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.progress import progress_bar

@@ -75,7 +75,7 @@ def export(
     """
     from nmt.exporting.formats import find_format
     from nmt.inspection.explore_command import check_languages
-    from nmt.models.run_records import find_model
+    from nmt.models.location import find_model
     from nmt.models.storage import load_model
 
     form, path = find_format(to), Path(output)

@@ -95,7 +95,7 @@ def report_model(model: object) -> None:
     """Log which model a command takes if it is given none: one of several, and at a terminal any."""
     if model:
         return
-    from nmt.models.run_records import newest_run
+    from nmt.models.location import newest_run
 
     with contextlib.suppress(CheckpointError):
         run, number = newest_run()

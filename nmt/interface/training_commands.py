@@ -119,7 +119,7 @@ def show_runs(
 
     Example: nmt runs
     """
-    begin("nmt.models.run_records")
-    from nmt.models.run_records import list_runs
+    begin("nmt.training.run_records")
+    from nmt.training.run_records import list_runs
 
     show(list_runs(directory))

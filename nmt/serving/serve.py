@@ -115,7 +115,7 @@ def open_directions(models: Sequence[Path | None], settings: LoadSettings) -> Di
     """Read models; those of the same languages translate together, as with `nmt translate`.
 
     Args:
-        models: As for `nmt.models.run_records.find_model`.
+        models: As for `nmt.models.location.find_model`.
         settings: How they are loaded and used.
 
     Raises:
@@ -123,7 +123,7 @@ def open_directions(models: Sequence[Path | None], settings: LoadSettings) -> Di
     """
     from nmt.config import read_config
     from nmt.inspection.explorer_data import name_models
-    from nmt.models.run_records import find_model
+    from nmt.models.location import find_model
     from nmt.models.storage import CONFIG, check_model
     from nmt.serving.directions import Direction, Directions, ServedModel
     from nmt.system.errors import printable

@@ -12,7 +12,7 @@ from pathlib import Path
 from nmt.config import Config, dump_config
 from nmt.config.outputs import RUN, check_directory
 from nmt.corpus.dataset import DataDirectory, combine_checksums
-from nmt.models.run_records import MARKER, MODELS, TIME, path_from, read_value
+from nmt.models.location import MARKER, MODELS, TIME, path_from, read_value
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import save_model
 from nmt.system.device import describe_environment

@@ -16,10 +16,10 @@ from nmt.system.surroundings import plain_torch
 if TYPE_CHECKING:
     from nmt.config import Config, Overrides
     from nmt.evaluation.validator import Validator
-    from nmt.models.run_records import RunOutcome
     from nmt.training.board import Board
     from nmt.training.distributed import Workers
     from nmt.training.loop import Validated
+    from nmt.training.run_records import RunOutcome
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     from nmt.corpus.dataset import open_data
     from nmt.corpus.noise import make_noise
     from nmt.drawing.charts import LearningCurve
-    from nmt.models.run_records import BEST, RunOutcome
+    from nmt.models.location import BEST
     from nmt.system.progress import ProgressLog, progress_bar
     from nmt.training import loop, setup
     from nmt.training.board import FOLDER as BOARD
@@ -107,6 +107,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     from nmt.training.live_page import following
     from nmt.training.metrics_log import MetricsLog
     from nmt.training.resume import call_to_resume, resume_run
+    from nmt.training.run_records import RunOutcome
     from nmt.training.text_files import check_text
 
     # What is learnt from, and all that the config leaves open.

@@ -107,7 +107,7 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
         DataError: The dictionary cannot be read.
     """
     from nmt.config import with_search_options
-    from nmt.models.run_records import find_model
+    from nmt.models.location import find_model
     from nmt.models.storage import load_model
     from nmt.system.device import resolve_device, use_fast_products
     from nmt.text.dictionary import read_dictionary

@@ -9,7 +9,7 @@ from pathlib import Path
 import exercise_solutions
 import pytest
 
-from nmt.models import exercises
+from nmt import exercises
 from nmt.testing import check_exercises
 
 PAGE = Path(exercises.__file__).with_suffix(".md").read_text(encoding="utf-8")
