@@ -17,7 +17,8 @@ import torch
 
 import nmt
 from nmt.config import load_config
-from nmt.corpus.dataset import open_data, read_examples
+from nmt.corpus.dataset import open_data
+from nmt.corpus.example import read_examples
 from nmt.corpus.prepare import write_data
 from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.models.storage import MARKER

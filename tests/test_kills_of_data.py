@@ -20,7 +20,7 @@ PLACES = {
     "nmt.corpus.token_ids.tokenize_block": 2,  # tokenising
     "nmt.corpus.token_ids.write_sequences": 2,  # writing
     "nmt.corpus.data_report.write_report": 1,
-    "nmt.corpus.dataset.write_json": 1,  # the marker
+    "nmt.corpus.marker_schema.write_json": 1,  # the marker
     "os.replace": 10,
     "os.rename": 3,  # the earlier folder makes way, the new one takes its place, the earlier one is deleted
     "nmt.system.replacement.discard_earlier": 2,

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config import Config
-from nmt.corpus.dataset import EncodedPairs, Ids, Sequences, open_data, read_examples
+from nmt.corpus.dataset import EncodedPairs, Ids, Sequences, open_data
+from nmt.corpus.example import read_examples
 from nmt.corpus.identity import identity
 from nmt.corpus.prepare import write_data
 from nmt.models.build import build_model

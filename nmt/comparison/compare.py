@@ -109,7 +109,7 @@ def compare(
     from nmt.config import as_values
     from nmt.config.comparison import names_config, parse_varied, read_comparison
     from nmt.config.outputs import check_output
-    from nmt.corpus.dataset import check_is_data
+    from nmt.corpus.marker_schema import check_is_data
     from nmt.system.replacement import locked
 
     if split not in ("test", "valid"):
@@ -188,7 +188,7 @@ def _find_prepared(trials: Sequence[Trial], folder: Path, *, any_source: bool) -
         folder: Folder of the data of the comparison.
         any_source: Whether a config's own data directory may be of another corpus than it names, as for `nmt train`.
     """
-    from nmt.corpus.dataset import MARKER as DATA_MARKER
+    from nmt.corpus.marker_schema import MARKER as DATA_MARKER
 
     places = {trial.data_name: folder / trial.data_name for trial in trials}
     for trial in trials:
@@ -214,8 +214,9 @@ def _has_data_of(directory: Path, config: Config) -> bool:
 def _differing_settings(directory: Path, config: Config, *, any_source: bool) -> list[str] | None:
     """The settings of a config that the data in a directory was not prepared with; None where none can be used."""
     from nmt.config import differing_keys, read_config
-    from nmt.corpus.dataset import CONFIG, open_data
-    from nmt.corpus.dataset import MARKER as DATA_MARKER
+    from nmt.corpus.dataset import open_data
+    from nmt.corpus.marker_schema import CONFIG
+    from nmt.corpus.marker_schema import MARKER as DATA_MARKER
     from nmt.corpus.prepare import fit_to_data
 
     if config.parent.run is not None or not (directory / DATA_MARKER).is_file():
@@ -232,7 +233,7 @@ def _differing_settings(directory: Path, config: Config, *, any_source: bool) ->
 
 def _fit_to_data(trials: Mapping[Path, Trial], places: Mapping[Path, Path]) -> dict[Path, Trial]:
     """The trials with configs that fit their data, where it is there."""
-    from nmt.corpus.dataset import MARKER as DATA_MARKER
+    from nmt.corpus.marker_schema import MARKER as DATA_MARKER
     from nmt.corpus.prepare import fit_to_data
 
     return {
@@ -250,8 +251,9 @@ def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
         ConfigError: It was preprocessed with other settings.
         DataError: It cannot be made, is damaged, or lacks the split.
     """
-    from nmt.corpus.dataset import MARKER as DATA_MARKER
-    from nmt.corpus.dataset import combine_checksums, open_data
+    from nmt.corpus.dataset import open_data
+    from nmt.corpus.marker_schema import MARKER as DATA_MARKER
+    from nmt.corpus.marker_schema import combine_checksums
     from nmt.corpus.prepare import check_parent_of_data, fit_to_data, write_data
     from nmt.training.setup import with_text_of
 

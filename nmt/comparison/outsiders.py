@@ -11,8 +11,7 @@ from nmt.comparison.results import Result
 from nmt.comparison.trial import CONFIG, FORMAT_VERSION, HYPOTHESES, REFERENCES, RESULT, TRAINING_KEYS, read_record
 from nmt.config import read_config
 from nmt.corpus.cleaning import make_text_normalizer
-from nmt.corpus.dataset import read_examples
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example, read_examples
 from nmt.evaluation.diagnostics import read_system
 from nmt.evaluation.metrics import METRICS, RESAMPLES, ScoringRules, length_ratio, score_corpus
 from nmt.evaluation.model_evaluation import MAX_TESTED

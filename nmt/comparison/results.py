@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from nmt.comparison.trial import CONFIG, HYPOTHESES, REFERENCES
 from nmt.config import read_config
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.metrics import ScoringRules, compare_systems
 from nmt.evaluation.model_evaluation import MAX_TESTED
 from nmt.evaluation.several_seeds import MeanDifference, compare_over_seeds

@@ -11,13 +11,14 @@ from nmt.config import Config, Overrides, differing_keys, dump_config, load_conf
 from nmt.config.outputs import check_output
 from nmt.corpus import Pair
 from nmt.corpus.data_report import format_markdown
-from nmt.corpus.dataset import MARKER as DATA
-from nmt.corpus.dataset import has_repaired_references, open_data, read_examples, read_marker
+from nmt.corpus.dataset import has_repaired_references, open_data
+from nmt.corpus.example import Example, read_examples
 from nmt.corpus.identity import identities
 from nmt.corpus.lines import read_file_lines
+from nmt.corpus.marker_schema import MARKER as DATA
+from nmt.corpus.marker_schema import read_marker
 from nmt.corpus.prepare import fit_to_data, write_data
 from nmt.corpus.sources import LineReport, find_files, read_sentences
-from nmt.corpus.splitting import Example
 from nmt.evaluation.breakdown import Breakdown, accuracy_by_frequency
 from nmt.evaluation.input_text import EvaluationSet
 from nmt.evaluation.metrics import ScoringRules, sentence_scores

@@ -11,7 +11,7 @@ from typing import Any
 from nmt.comparison.plan import Trial
 from nmt.config import Config, differing_keys, dump_config, load_config, read_config
 from nmt.corpus.dataset import has_repaired_references
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.drawing.charts import read_metrics
 from nmt.evaluation.attention_statistics import LengthAttention, mean_sharpness
 from nmt.evaluation.breakdown import LengthScore, bleu_by_length

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from nmt.corpus.cleaning import RuleCount
-from nmt.corpus.data_schema import DataReport
-from nmt.corpus.dataset import check_is_data
+from nmt.corpus.marker_schema import check_is_data
+from nmt.corpus.report_schema import DataReport
 from nmt.drawing.charts import draw_lengths
 from nmt.system.errors import DataError, printable
 from nmt.system.files import write_json, write_text

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config import Config, read_config
-from nmt.corpus.data_schema import Marker
-from nmt.corpus.splitting import Example
-from nmt.system.errors import DataError, shorten
-from nmt.system.files import check_file, map_array, sha256, write_json, write_text
-from nmt.system.limits import MAX_EXAMPLES, MIB
-from nmt.system.messages import Message, Parameter
+from nmt.corpus.example import Example
+from nmt.corpus.marker_schema import CONFIG, read_marker
+from nmt.system.errors import DataError
+from nmt.system.files import check_file, map_array
 from nmt.text.processor import TEXT, TextProcessor, WithText, load_vocabularies
-from nmt.text.settings import read_settings
 from nmt.text.vocabulary import Vocabulary
-
-FORMAT_VERSION = 1
-MARKER = "data.json"
-CONFIG = "config.yaml"
-MAX_EXAMPLE = 4 * MIB
-"""Bytes of an example with its references."""
 
 Ids = NDArray[np.int32]
 
@@ -196,76 +184,3 @@ def open_data(path: Path) -> DataDirectory:
         EncodedPairs.load(path, "valid"),
         marker.sha256,
     )
-
-
-def read_marker(path: Path) -> Marker:
-    """Read the marker of a data directory.
-
-    Raises:
-        DataError: It is not a data directory, is damaged, or of another format version.
-    """
-    check_is_data(path, Message("run nmt preprocess first, or give another one as {data}", data=Parameter("data")))
-    marker = read_settings(path / MARKER, Marker)
-    if marker.format_version != FORMAT_VERSION:
-        version = f"data format {marker.format_version}, this version reads {FORMAT_VERSION}"
-        raise DataError(f"{path}: {version}; preprocess again")
-    return marker
-
-
-def write_marker(path: Path, marker: Marker) -> None:
-    """Write the marker of a data directory; without copies or a parent it does not name them."""
-    write_json(path / MARKER, {name: value for name, value in asdict(marker).items() if value not in (0, None)})
-
-
-def check_is_data(path: Path, advice: str | Message) -> None:
-    """Reject a folder that is not a data directory.
-
-    Raises:
-        DataError: It has no marker.
-    """
-    if not (path / MARKER).is_file():
-        state = "is not a data directory" if path.exists() else "does not exist"
-        raise DataError("{path}: {state} (no {file}); {advice}", path=path, state=state, file=MARKER, advice=advice)
-
-
-def compute_checksums(directory: Path) -> dict[str, str]:
-    """SHA-256 checksums of training and validation data, vocabularies and tokenizers, by file name."""
-    names = ["train.*.npy", "valid.*.npy", "valid.jsonl", f"{TEXT}/*"]
-    return {path.name: sha256(path) for path in sorted(itertools.chain.from_iterable(map(directory.glob, names)))}
-
-
-def combine_checksums(checksums: Mapping[str, str]) -> str | None:
-    """One SHA-256 checksum of many, which identifies a data directory; None if there are none."""
-    return hashlib.sha256(json.dumps(dict(checksums), sort_keys=True).encode()).hexdigest() if checksums else None
-
-
-def write_examples(path: Path, examples: Iterable[Example]) -> None:
-    """Write raw sentences with their references, one JSON object per line."""
-    lines = (json.dumps({"src": e.src, "references": e.references}, ensure_ascii=False) for e in examples)
-    write_text(path, "".join(f"{line}\n" for line in lines))
-
-
-def read_examples(path: Path) -> list[Example]:
-    """Read what `write_examples` wrote.
-
-    Raises:
-        DataError: The file is missing or damaged.
-    """
-
-    try:
-        with check_file(path, path.parent, MAX_EXAMPLES).open("rb") as file:
-            return [_parse_example(line) for line in iter(partial(file.readline, MAX_EXAMPLE + 1), b"")]
-    except FileNotFoundError:
-        raise DataError(f"{path}: missing; there is no such split, or the directory is incomplete") from None
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{path}: damaged ({shorten(str(error))}); preprocess again") from None
-
-
-def _parse_example(line: bytes) -> Example:
-    if len(line) > MAX_EXAMPLE:
-        raise ValueError(f"an example of more than {MAX_EXAMPLE:,} bytes")
-    item = json.loads(line.decode("utf-8"))
-    src, references = item["src"], item["references"]
-    if not (isinstance(references, list) and references and all(isinstance(text, str) for text in (src, *references))):
-        raise ValueError("not a source and its references")
-    return Example(src, tuple(references))

@@ -9,8 +9,8 @@ import numpy as np
 
 from nmt.config import DataSection
 from nmt.corpus.cleaning import clean_corpus, drop_repeated, make_text_normalizer
-from nmt.corpus.data_schema import ExtraReport
 from nmt.corpus.lines import Rows
+from nmt.corpus.report_schema import ExtraReport
 from nmt.corpus.sources import Source
 from nmt.corpus.splitting import Splits, without_overlap
 from nmt.corpus.store import PairStore

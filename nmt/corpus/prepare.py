@@ -16,10 +16,11 @@ from nmt.system.messages import Call, Message, Parameter, setting
 if TYPE_CHECKING:
     from nmt.config import Config, DataSection, Overrides
     from nmt.corpus.cleaning import CleaningReport
-    from nmt.corpus.data_schema import DataReport, ParentRecord
+    from nmt.corpus.example import Example
     from nmt.corpus.lines import Rows
+    from nmt.corpus.marker_schema import ParentRecord
+    from nmt.corpus.report_schema import DataReport
     from nmt.corpus.sources import Source
-    from nmt.corpus.splitting import Example
     from nmt.corpus.store import PairStore
     from nmt.corpus.traces import TraceReport
     from nmt.text.normalization import Normalizer
@@ -164,8 +165,10 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
 
     from nmt.config import automatic_keys, choose_split, dump_config, resolve_auto
     from nmt.config.amount_of_text import PIECES
-    from nmt.corpus import augmentation, cleaning, data_report, dataset, extra, splitting, token_ids, traces
-    from nmt.corpus.data_schema import DataReport, Marker
+    from nmt.corpus import augmentation, cleaning, data_report, extra, splitting, token_ids, traces
+    from nmt.corpus.example import write_examples
+    from nmt.corpus.marker_schema import CONFIG, FORMAT_VERSION, Marker, compute_checksums, write_marker
+    from nmt.corpus.report_schema import DataReport
     from nmt.corpus.store import PairStore
     from nmt.system.replacement import atomic_directory
     from nmt.text.tokenizers import TooLittleText
@@ -209,7 +212,7 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
             raise DataError("{lost}; {error}", lost=lost, error=error) from None
         for name, examples in splits.evaluation.items():
             if examples:
-                dataset.write_examples(directory / f"{name}.jsonl", examples)
+                write_examples(directory / f"{name}.jsonl", examples)
         split = splitting.report_splits(store, rows, splits, normalizer)
         del store, rows, splits, copies  # the report's picture needs the memory of the mapped texts
         shutil.rmtree(directory / "work")
@@ -224,17 +227,17 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
             traces=found or None,
             **{**vars(encoded), "warnings": [*warnings, *encoded.warnings]},
         )
-        write_text(directory / dataset.CONFIG, dump_config(config))
-        checksums = dataset.compute_checksums(directory)
+        write_text(directory / CONFIG, dump_config(config))
+        checksums = compute_checksums(directory)
         data_report.write_report(directory, report)
-        marker = Marker(dataset.FORMAT_VERSION, report.pairs, checksums, report.copies, _record_parent(config))
-        dataset.write_marker(directory, marker)
+        marker = Marker(FORMAT_VERSION, report.pairs, checksums, report.copies, _record_parent(config))
+        write_marker(directory, marker)
     return report
 
 
 def _record_parent(config: Config) -> ParentRecord | None:
     from nmt.config.parent import find_weights
-    from nmt.corpus.data_schema import ParentRecord
+    from nmt.corpus.marker_schema import ParentRecord
 
     run = config.parent.run
     weights = None if run is None else find_weights(run)
@@ -255,7 +258,7 @@ def check_parent_of_data(config: Config, directory: Path) -> None:
     """
     from nmt.config import read_config
     from nmt.config.parent import find_weights, settings_of_recorded
-    from nmt.corpus.dataset import CONFIG, read_marker
+    from nmt.corpus.marker_schema import CONFIG, read_marker
 
     there, run = read_marker(directory).parent, config.parent.run
     if there is None:
@@ -352,7 +355,7 @@ def _bundled(source: str) -> str:
 def fit_to_data(config: Config, directory: Path) -> Config:
     """The config with values that fit a data directory in place of `auto` that depends on the amount of text."""
     from nmt.config import automatic_keys, choose_by_amount, read_config, resolve_auto, value_at
-    from nmt.corpus.dataset import CONFIG, read_marker
+    from nmt.corpus.marker_schema import CONFIG, read_marker
 
     if automatic := automatic_keys(config):
         made, pairs = read_config(directory / CONFIG), max(1, read_marker(directory).pairs.get("train", 1))
@@ -369,7 +372,7 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
         DataError: The data does not exist.
     """
     from nmt.config import load_config, overridden, read_config, value_at
-    from nmt.corpus.dataset import CONFIG, check_is_data
+    from nmt.corpus.marker_schema import CONFIG, check_is_data
 
     settings = load_config(config, overrides)
     directory = settings.data_directory if data is None else Path(data)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.system.errors import shorten
 from nmt.text.normalization import Normalizer
 from nmt.text.processor import TextProcessor

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,10 @@ from numpy.typing import NDArray
 from nmt.config import DataSection, SplitSection
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import CleaningReport, make_text_normalizer
-from nmt.corpus.data_schema import Overlap, SplitReport
+from nmt.corpus.example import Example
 from nmt.corpus.identity import among_sorted, draw, identities
 from nmt.corpus.lines import Rows
+from nmt.corpus.report_schema import Overlap, SplitReport
 from nmt.corpus.sources import Source, read_pairs
 from nmt.corpus.store import PairStore, in_chunks, most_frequent
 from nmt.corpus.traces import is_blank
@@ -34,13 +34,6 @@ MANY_PARTNERS = 10
 """Minimum number of different translations of such a sentence."""
 FREQUENT = 10
 """How many of the most frequent sentences are in the report."""
-
-
-class Example(NamedTuple):
-    """A sentence with all its reference translations."""
-
-    src: str
-    references: tuple[str, ...]
 
 
 @dataclass(frozen=True)

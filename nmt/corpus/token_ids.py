@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from nmt.config import Config, TextSection, automatic_keys, choose_by_amount, read_config
 from nmt.config.parent import TEXT_KEYS, check_parent, find_parent
 from nmt.corpus.cleaning import make_text_normalizer
-from nmt.corpus.data_schema import EncodingReport
-from nmt.corpus.dataset import CONFIG, EncodedPairs, Ids, encode_examples, write_sequences
+from nmt.corpus.dataset import EncodedPairs, Ids, encode_examples, write_sequences
+from nmt.corpus.example import Example
 from nmt.corpus.identity import save_seen
 from nmt.corpus.lines import Lines, Rows, decode_lines
+from nmt.corpus.marker_schema import CONFIG
 from nmt.corpus.processes import map_chunks
 from nmt.corpus.references import find_altered
-from nmt.corpus.splitting import Example, Splits
+from nmt.corpus.report_schema import EncodingReport
+from nmt.corpus.splitting import Splits
 from nmt.corpus.store import PairStore, in_chunks
 from nmt.system.errors import DataError
 from nmt.system.files import check_file

@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.metrics import ScoringRules, score_corpus, sentence_scores, words_of
 from nmt.system.errors import shorten
 from nmt.system.tables import ReportSection, Table

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nmt.corpus import Pair
+from nmt.corpus.example import Example
 from nmt.corpus.references import find_unwritable_texts, read_hypotheses
-from nmt.corpus.splitting import Example
 from nmt.corpus.traces import MOST_RUNS, TraceReport, is_blank, search_runs, settled_traces, take_runs
 from nmt.evaluation.metrics import ScoringRules, length_ratio, words_of
 from nmt.system.errors import shorten

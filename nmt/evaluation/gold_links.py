@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.system.errors import DataError
 from nmt.system.messages import Parameter
 from nmt.translation.alignment import Links, strongest_links

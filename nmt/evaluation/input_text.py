@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.config import read_config
-from nmt.corpus.dataset import CONFIG, has_repaired_references, read_examples, read_marker
+from nmt.corpus.dataset import has_repaired_references
 from nmt.corpus.endings import is_of_other_language
+from nmt.corpus.example import Example, read_examples
+from nmt.corpus.marker_schema import CONFIG, read_marker
 from nmt.corpus.references import find_unwritable, read_references
-from nmt.corpus.splitting import Example
 from nmt.evaluation.gold_links import GoldLinks, read_alignments
 from nmt.evaluation.training_text import evenly_spaced, is_other_data, read_training_pairs
 from nmt.models.location import find_data

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.attention_statistics import LengthAttention, summarize
 from nmt.evaluation.breakdown import LengthScore, score_length
 from nmt.evaluation.metrics import UNSPACED, ScoringRules

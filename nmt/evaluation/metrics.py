@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from nmt.config import Config, TextSection
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.text.casing import Casing, casing_of, lower
 from nmt.text.languages import CHINESE, base_language
 

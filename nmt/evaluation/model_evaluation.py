@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.corpus.dataset import encode_examples
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.attention_statistics import HeadStatistics, LengthAttention, attention_by_length, summarize
 from nmt.evaluation.breakdown import Breakdown, bin_by_length, break_down
 from nmt.evaluation.diagnostics import Diagnosis, diagnose, find_faults

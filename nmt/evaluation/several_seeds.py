@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.metrics import METRICS, ScoringRules, reference_streams
 
 TRIALS = 10_000

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from nmt.corpus import Pair
-from nmt.corpus.dataset import EncodedPairs, Sequences, combine_checksums, read_marker
+from nmt.corpus.dataset import EncodedPairs, Sequences
+from nmt.corpus.example import Example
 from nmt.corpus.identity import count_seen, load_seen
-from nmt.corpus.splitting import Example
+from nmt.corpus.marker_schema import combine_checksums, read_marker
 from nmt.evaluation.metrics import ScoringRules, words_of
 from nmt.models.location import find_data
 from nmt.models.storage import SavedModel

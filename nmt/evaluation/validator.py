@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nmt.corpus.dataset import EncodedPairs
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.loss import evaluating, mean_loss, perplexity
 from nmt.evaluation.metrics import QUICK_METRICS, ScoringRules, score_corpus
 from nmt.evaluation.training_text import evenly_spaced

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.corpus.batching import pad
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.attention_statistics import LABELS, HeadStatistics, summarize
 from nmt.evaluation.gold_links import GoldLinks, Unit, measure_error_rate
 from nmt.layers.self_attention import recorded_weights

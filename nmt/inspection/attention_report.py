@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.attention_statistics import (
     SHARP,

@@ -103,7 +103,7 @@ def explain(
 
 def _read(translator: Translator, sentence: str, target: str | None) -> tuple[list[str], Forced]:
     """The tokens of a sentence, and the model that reads a target, or what it says itself."""
-    from nmt.corpus.splitting import Example
+    from nmt.corpus.example import Example
     from nmt.inspection.record import record
 
     with within_memory(translator.options, 1):

@@ -72,7 +72,7 @@ def explore(
     drawn = "statistics" if sentence is None else "weights of the sentence"
     otherwise = Message("; {picture} draws the {drawn}", picture=Parameter("picture"), drawn=drawn)
     check_page(output, (src, ref, gold), overwrite=overwrite, otherwise=Message("") if against else otherwise)
-    from nmt.corpus.splitting import Example
+    from nmt.corpus.example import Example
     from nmt.evaluation.input_text import InputText
     from nmt.inspection.explorer_data import make_explorer_page
     from nmt.training.attention_history import read_attention

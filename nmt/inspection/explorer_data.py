@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.gold_links import GoldLinks, Unit, measure_error_rate
 from nmt.evaluation.metrics import ScoringRules
 from nmt.inspection.explorer_page import System, make_page, page_data, rounded

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import Config
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.gold_links import GoldLinks
 from nmt.inspection.all_heads import HeadWeights, list_heads
 from nmt.inspection.html_page import FOLDER, Page, fill_page

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt.config import differing_keys, dump_config
 from nmt.corpus.data_report import read_report
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.drawing.heatmap import make_html_heatmap
 from nmt.evaluation.attention_statistics import LABELS, READING, SHARP, tabulate_lengths
 from nmt.evaluation.breakdown import Breakdown

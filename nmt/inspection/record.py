@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.corpus.batching import pad
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.attention_statistics import coverage, diagonality
 from nmt.evaluation.diagnostics import repeats

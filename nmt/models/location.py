@@ -37,7 +37,7 @@ def find_data(saved: SavedModel) -> Path:
     Raises:
         CheckpointError: The model does not name it, or it is no longer there.
     """
-    from nmt.corpus.dataset import MARKER as DATA_MARKER
+    from nmt.corpus.marker_schema import MARKER as DATA_MARKER
 
     data = saved.metadata.get("data")
     path = data.get("path") if isinstance(data, dict) else None

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.inspection.explorer_page import System, make_live_page, page_data
 from nmt.inspection.html_page import Page
 from nmt.inspection.record import LONGEST, record

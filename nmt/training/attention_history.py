@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.system.encoding import as_bytes
 from nmt.system.errors import DataError
 from nmt.system.files import read_json, write_json

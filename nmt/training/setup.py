@@ -9,7 +9,8 @@ import torch
 
 from nmt.config import Config, SamplingSection, differing_keys, load_config
 from nmt.config.parent import MODEL_KEYS, check_parent, settings_of_recorded
-from nmt.corpus.dataset import DataDirectory, has_repaired_references, read_examples
+from nmt.corpus.dataset import DataDirectory, has_repaired_references
+from nmt.corpus.example import read_examples
 from nmt.evaluation.diagnostics import find_faults_of_references
 from nmt.evaluation.input_text import read_split
 from nmt.evaluation.metrics import ScoringRules

@@ -16,7 +16,7 @@ from benchmarks.systems import System, list_systems
 from benchmarks.tables import counts, markdown
 from benchmarks.train import empty_folder
 from benchmarks.workload import check_workload, read_lines
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.metrics import ScoringRules, score_corpus
 
 EPOCHS = 5

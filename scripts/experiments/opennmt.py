@@ -16,7 +16,8 @@ from benchmarks.workload import read_lines, write_lines
 from experiments.ledger import Score, path_of, read_result, rounded, write_result
 from experiments.plan import Cell, read_experiment
 from experiments.runs import BEAM_SIZE, add_parser, named_cells, new_result, prepare_data, product_rate
-from nmt.corpus.dataset import DataDirectory, open_data, read_examples
+from nmt.corpus.dataset import DataDirectory, open_data
+from nmt.corpus.example import read_examples
 from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.text.vocabulary import SPECIAL_TOKENS
 

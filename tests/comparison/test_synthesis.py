@@ -27,7 +27,8 @@ from safetensors.torch import load_file
 
 import nmt
 from nmt.config import read_config
-from nmt.corpus.dataset import open_data, read_examples
+from nmt.corpus.dataset import open_data
+from nmt.corpus.example import read_examples
 from nmt.evaluation.training_text import read_training_pairs
 from nmt.system.files import read_json, write_json
 

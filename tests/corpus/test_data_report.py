@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from nmt.corpus import data_report
 from nmt.corpus.data_report import data_sections, escape_markdown, find_warnings, show_change
-from nmt.corpus.data_schema import DataReport
+from nmt.corpus.report_schema import DataReport
 from nmt.system.files import read_json
 from nmt.system.tables import Table
 from nmt.system.terminal import write_sections

@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.config import Config, dump_config
-from nmt.corpus.dataset import EncodedPairs, Sequences, open_data, read_examples, write_examples, write_sequences
-from nmt.corpus.splitting import Example
+from nmt.corpus.dataset import EncodedPairs, Sequences, open_data, write_sequences
+from nmt.corpus.example import Example, read_examples, write_examples
 from nmt.system.errors import DataError
 from nmt.system.files import write_json
 from nmt.text.processor import TextProcessor

@@ -10,8 +10,10 @@ from conftest import Cli, tree
 
 from nmt.config import Config, Overrides, load_config, read_config
 from nmt.corpus.augmentation import FORMS
-from nmt.corpus.dataset import DataDirectory, EncodedPairs, compute_checksums, open_data, read_examples, read_marker
+from nmt.corpus.dataset import DataDirectory, EncodedPairs, open_data
+from nmt.corpus.example import read_examples
 from nmt.corpus.identity import identities, load_seen
+from nmt.corpus.marker_schema import compute_checksums, read_marker
 from nmt.corpus.prepare import find_prepared_data, write_data
 from nmt.evaluation.training_text import read_training_pairs
 from nmt.system.errors import ConfigError, DataError

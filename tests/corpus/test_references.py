@@ -9,9 +9,8 @@ import pytest
 from conftest import Cli
 
 from nmt.config import TextSection
-from nmt.corpus.dataset import read_examples
+from nmt.corpus.example import Example, read_examples
 from nmt.corpus.references import Unwritable, find_altered, find_unwritable, read_references
-from nmt.corpus.splitting import Example
 from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.text.normalization import Normalizer
 from nmt.text.processor import load_processor

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from nmt.config import SplitSection
 from nmt.corpus import Pair
-from nmt.corpus.data_schema import Overlap
+from nmt.corpus.example import Example
 from nmt.corpus.identity import draw
+from nmt.corpus.report_schema import Overlap
 from nmt.corpus.splitting import (
-    Example,
     Splits,
     find_components,
     group_references,

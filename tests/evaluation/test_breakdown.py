@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.breakdown import (
     NgramDifference,
     accuracy_by_frequency,

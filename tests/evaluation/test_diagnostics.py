@@ -1,6 +1,6 @@
 import pytest
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.diagnostics import diagnose, find_faults, find_faults_of_references, repeats
 from nmt.evaluation.metrics import ScoringRules
 from nmt.text.normalization import Normalizer

@@ -18,8 +18,7 @@ from conftest import Cli, Outcome, Project, Refusal
 
 import nmt
 from nmt.config import Config
-from nmt.corpus.dataset import write_examples
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example, write_examples
 from nmt.evaluation.input_text import read_files, read_split
 from nmt.models.build import build_model
 from nmt.models.storage import save_model

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.long_inputs import MOST, join_examples, measure_long_inputs
 from nmt.evaluation.metrics import ScoringRules
 

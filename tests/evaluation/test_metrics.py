@@ -8,7 +8,7 @@ import sacrebleu
 from sacrebleu.metrics import CHRF
 
 from nmt.config import TextSection
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.metrics import (
     METRICS,
     Comparison,

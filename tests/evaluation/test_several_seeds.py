@@ -6,7 +6,7 @@ import pytest
 import sacrebleu
 from sacrebleu.significance import PairedTest
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.metrics import ScoringRules
 from nmt.evaluation.several_seeds import compare_over_seeds
 

@@ -11,8 +11,7 @@ from conftest import Cli, Project, Refusal, train_arguments
 
 import nmt
 from nmt.config import Config, DecodeSection
-from nmt.corpus.dataset import read_examples
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example, read_examples
 from nmt.evaluation.gold_links import GoldLinks
 from nmt.inspection.attention_report import make_attention_report
 from nmt.models.build import build_model

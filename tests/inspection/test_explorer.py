@@ -17,7 +17,7 @@ from conftest import Cli, Project
 from inspection.test_record import RULES, make_translator
 
 import nmt
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.gold_links import GoldLinks
 from nmt.inspection.all_heads import list_heads
 from nmt.inspection.explorer_page import System, make_page, page_data

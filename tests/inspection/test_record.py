@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config import Config, DecodeSection
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.drawing.heatmap import EOS_LABEL
 from nmt.evaluation.metrics import ScoringRules
 from nmt.inspection.record import rank_correlation, record

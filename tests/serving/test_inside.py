@@ -11,7 +11,7 @@ import pytest
 from browser import Page, browsing, needs_chromium
 from real_server import golden, golden_config, serving
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.metrics import ScoringRules
 from nmt.inspection.explorer_page import System, page_data
 from nmt.inspection.record import record

@@ -7,7 +7,7 @@ import nmt
 from nmt.config import TextSection
 from nmt.corpus import Pair
 from nmt.corpus.augmentation import make_copies
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.metrics import METRICS, ScoringRules, score_corpus, words_of
 from nmt.text.casing import Casing, capitalize, casing_of, lower, upper
 from nmt.text.processor import load_processor

@@ -16,8 +16,7 @@ from conftest import Cli, Project
 from training_runs import record_of, stop, train, validations_of
 
 import nmt
-from nmt.corpus.dataset import read_examples
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example, read_examples
 from nmt.evaluation.training_text import evenly_spaced
 from nmt.training.attention_history import add_attention, read_attention
 from nmt.translation.translation import Translation

@@ -8,7 +8,7 @@ from conftest import Cli, Project, call, read_metrics, without_pictures
 from safetensors.torch import load_file
 from training_runs import record_of, stop, stop_and_resume, train
 
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation import input_text
 from nmt.evaluation.input_text import read_split
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from nmt.config import DecodeSection
 from nmt.corpus import Pair
 from nmt.corpus.batching import pad
-from nmt.corpus.splitting import Example
+from nmt.corpus.example import Example
 from nmt.evaluation.gold_links import find_links
 from nmt.layers.attention.score import Score
 from nmt.models.seq2seq import Seq2Seq

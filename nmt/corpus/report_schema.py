@@ -1,6 +1,5 @@
 """What a data directory says about itself: the marker and the report."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
@@ -149,35 +148,3 @@ class DataReport(EncodingReport, SplitReport):
             del content["lines"]["doubtful"]
         del content["cleaning"]["changed_targets"]
         return {name: value for name, value in content.items() if value is not None}
-
-
-@dataclass(frozen=True)
-class ParentRecord:
-    """The trained model that data was prepared for, as `parent` of its config.
-
-    Attributes:
-        run: Run or model directory, as the config names it.
-        weights: SHA-256 checksum of its weights at that time.
-    """
-
-    run: str
-    weights: str
-
-
-@dataclass(frozen=True)
-class Marker:
-    """The content of `data.json`, which makes a folder a data directory.
-
-    Attributes:
-        format_version: Format of the directory.
-        pairs: Pairs of each split; in training, without copies.
-        sha256: SHA-256 checksums, by name, of the files that training depends on; empty if never computed.
-        copies: Copies of training pairs, in another form (`data.augment`) or repeated, which come after them.
-        parent: The model that the data was prepared for; None without one, or if it was a data directory.
-    """
-
-    format_version: int
-    pairs: Mapping[str, int] = field(default_factory=dict)
-    sha256: Mapping[str, str] = field(default_factory=dict)
-    copies: Annotated[int, Field(strict=True, ge=0)] = 0
-    parent: ParentRecord | None = None
