@@ -24,6 +24,7 @@ from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.models.storage import MARKER
 from nmt.system.files import read_json, shipped, write_json
 from nmt.system.replacement import atomic_directory
+from nmt.text.direction import Direction
 from nmt.training.run import train
 
 GOLDEN = Path(__file__).resolve().parent.parent / "tests/golden"
@@ -76,7 +77,7 @@ def observe(data_directory: Path, model_directory: Path) -> dict[str, Any]:
     lines = [*(line.split("\t")[0] for line in learnt), *(example.src for example in test), *ODD]
     translations = {str(beam): translate_robustly(model_directory, lines, beam) for beam in BEAMS}
     translator = nmt.load(model_directory, device="cpu")
-    rules = ScoringRules.for_text(data.config.text, data.config.data.languages[1])
+    rules = ScoringRules.for_text(data.config.text, Direction.of(data.config.data).target)
     texts = [translation.text for translation in translator.translate([example.src for example in test])]
     return {
         "pairs": {"train": len(data.train), "valid": len(data.valid)},

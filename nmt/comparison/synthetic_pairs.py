@@ -31,7 +31,7 @@ from nmt.system.files import check_file, open_text, read_json, read_text, sha256
 from nmt.system.limits import MAX_EXAMPLES
 from nmt.system.messages import Parameter
 from nmt.system.tables import ReportSection, Table
-from nmt.text.languages import are_same_languages
+from nmt.text.direction import Direction
 from nmt.training.run import train
 from nmt.training.run_records import RunOutcome
 from nmt.translation.loading import LoadSettings, open_translator
@@ -85,15 +85,15 @@ class Steps:
         Raises:
             NmtError: A text cannot be read, a teacher is no model for these languages, or a value is impossible.
         """
-        wanted = self.config.data.languages
+        wanted = Direction.of(self.config.data)
         for teacher in self.teacher:
-            languages = read_config(find_model(Path(teacher)) / CONFIG).data.languages
-            if not are_same_languages(languages, wanted):
+            direction = Direction.of(read_config(find_model(Path(teacher)) / CONFIG).data)
+            if not direction.is_same(wanted):
                 raise ConfigError(
                     "{teacher}: translates {languages}, not {wanted}",
                     teacher=Parameter("teacher", teacher),
-                    languages="-".join(languages),
-                    wanted="-".join(wanted),
+                    languages=direction,
+                    wanted=wanted,
                 )
         synthetic = {"source": self.files("synthetic"), "weight": self.weight, "tag": self.tag}
         extra = {**self.config.data.model_dump(mode="json")["extra"], "synthetic": synthetic}

@@ -19,7 +19,8 @@ from nmt.corpus.processes import map_chunks
 from nmt.corpus.splitting import Splits, without_overlap
 from nmt.corpus.store import Block, PairStore, in_chunks
 from nmt.system.progress import progress_bar
-from nmt.text.casing import Casing, casing_of, lower, upper
+from nmt.text.casing import Casing, lower, upper
+from nmt.text.direction import Direction
 from nmt.text.numbers import find_numbers as find_numbers
 from nmt.text.numbers import have_same_numbers, read_digits, replace_numbers, write_like
 
@@ -197,8 +198,7 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
     src, tgt = store.lines("src"), store.lines("tgt")
     blocks = ((src.raw(piece), tgt.raw(piece)) for piece in in_chunks(splits.train))
     with progress_bar(desc="copying", unit=" copies", leave=False) as bar:
-        casings = [casing_of(language) for language in data.languages]
-        settings = data.split.seed, data.augment.joined_words, (casings[0], casings[1])
+        settings = data.split.seed, data.augment.joined_words, Direction.of(data).casings
         copy_block = partial(_copy_block, shares, *settings)
         for block, numbers in map_chunks(copy_block, blocks, data.workers):
             store.append(block)

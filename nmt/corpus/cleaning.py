@@ -20,6 +20,7 @@ from nmt.corpus.store import Block, PairStore
 from nmt.corpus.traces import Run, Sample, take_runs
 from nmt.system.errors import DataError
 from nmt.system.progress import progress_bar
+from nmt.text.direction import Direction
 from nmt.text.languages import is_language
 from nmt.text.normalization import Normalizer
 from nmt.text.numbers import find_numbers as find_numbers
@@ -90,11 +91,11 @@ class Cleaner:
 
     Args:
         options: How to repair sentences, and the limits that a pair must keep.
-        languages: Codes of source and target language.
+        direction: Languages of the pairs, by which an option may judge their scripts.
     """
 
-    def __init__(self, options: CleaningSection, languages: tuple[str, str] = ("", "")) -> None:
-        scripts = [find_script(options.scripts, language) for language in languages]
+    def __init__(self, options: CleaningSection, direction: Direction) -> None:
+        scripts = [find_script(options.scripts, language) for language in (direction.source, direction.target)]
         self.normalizer = make_text_normalizer(options)
         shortest, longest, letters = options.min_length, options.max_length, options.min_letters
         characters, ratio = options.max_characters or math.inf, options.max_ratio or math.inf
@@ -171,7 +172,7 @@ def _clean_chunk(
 ) -> tuple[Block, LineReport, CleaningReport, list[Run]]:
     """Parse and clean the lines of a chunk: the work of one process."""
     raw, lines = parse_chunk(chunk)
-    pairs, cleaned = Cleaner(data.cleaning, data.languages).clean(raw)
+    pairs, cleaned = Cleaner(data.cleaning, Direction.of(data)).clean(raw)
     block = Block.encode(pairs, data.split.seed)
     if tag:
         block = block._replace(src=encode_lines(f"{tag} {pair.src}" for pair in pairs))

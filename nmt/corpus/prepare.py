@@ -144,10 +144,10 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
 
 def _describe_direction(data: DataSection) -> str:
     """The direction in codes and in words, and whether it is that of a config which sets no languages."""
-    from nmt.text.languages import language_name
+    from nmt.text.direction import Direction
 
-    src, tgt = data.languages
-    text = f"{src} to {tgt}: {language_name(src)} to {language_name(tgt)}"
+    direction = Direction.of(data)
+    text = f"{direction.source} to {direction.target}: {direction.name}"
     if data.model_fields_set.isdisjoint(("src_language", "tgt_language")):
         text += ", as the config sets no languages; set data.src_language and data.tgt_language"
     return text
@@ -218,7 +218,7 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
         shutil.rmtree(directory / "work")
         report = DataReport(
             corpus=str(corpus),
-            languages=[*config.data.languages],
+            languages=list(config.data.languages),
             lines=lines,
             cleaning=cleaned,
             **vars(split),
@@ -313,16 +313,17 @@ def _find_unwritable(
 
 def _find_swapped(config: Config, store: PairStore, rows: Rows) -> Iterator[str]:
     """A warning if each side has far more frequent words of the other side's language than of its own."""
-    from nmt.text.languages import FREQUENT, base_language, language_name
+    from nmt.text.direction import Direction
+    from nmt.text.languages import FREQUENT, base_language
 
     def count(side: str, language: str) -> int:
         words = " ".join(store.lines(side).texts(rows)).casefold().split()
         return sum(map(words.count, FREQUENT.get(base_language(language), ())))
 
-    src, tgt = config.data.languages
-    sides = (("src", src, tgt), ("tgt", tgt, src))
+    direction = Direction.of(config.data)
+    sides = (("src", direction.source, direction.target), ("tgt", direction.target, direction.source))
     if all(count(side, other) > 20 + 3 * count(side, own) for side, own, other in sides):
-        looks = f"the source looks like {language_name(tgt)}, and the target like {language_name(src)}"
+        looks = f"the source looks like {direction.target_name}, and the target like {direction.source_name}"
         columns = [*config.data.columns[::-1]]
         yield f"{looks}: set data.columns={columns} for a table, or swap the two languages"
 

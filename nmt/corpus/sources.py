@@ -19,6 +19,7 @@ from nmt.corpus.tmx import Unit, read_units
 from nmt.system.errors import DataError, list_names, shorten
 from nmt.system.limits import OVERLONG
 from nmt.system.messages import Message, Parameter
+from nmt.text.direction import Direction
 from nmt.text.languages import base_language, is_language, language_name
 
 log = logging.getLogger(__name__)
@@ -461,16 +462,16 @@ class TranslationMemory(Source):
 
     Attributes:
         path: The file, plain or compressed.
-        languages: Codes of source and target; `en` is also `en-GB` and `eng`.
+        direction: Languages of source and target; `en` is also `en-GB` and `eng`.
         first_units: Units to read; None reads all.
     """
 
     path: Path
-    languages: tuple[str, str]
+    direction: Direction
     first_units: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.path}: translation memory, {' to '.join(self.languages)}"
+        return f"{self.path}: translation memory, {self.direction.source} to {self.direction.target}"
 
     def chunks(self, report: LineReport) -> Iterator[Chunk]:
         """About a megabyte of pairs at a time, as parallel lines that are numbered by unit."""
@@ -481,7 +482,8 @@ class TranslationMemory(Source):
     def _pairs(self, report: LineReport) -> Iterator[tuple[int, str, str]]:
         """Number of the unit, source and target of each pair; units without one are counted in `report`."""
         for number, unit in enumerate(itertools.islice(read_units(self.path), self.first_units), 1):
-            src, tgt = (_in_language(unit, code) for code in self.languages)
+            src = _in_language(unit, self.direction.source)
+            tgt = _in_language(unit, self.direction.target)
             if not (src and tgt):
                 report.read += 1
                 report.blank += 1
@@ -490,9 +492,10 @@ class TranslationMemory(Source):
     def explain_empty(self, report: LineReport) -> str:
         """See `Source`."""
         there = sorted({language for unit in read_units(self.path) for language in unit})
+        wanted = f"{self.direction.source} and {self.direction.target}"
         return (
-            f"{self.path}: no translation unit has {' and '.join(self.languages)}; its languages are "
-            f"{list_names(there) or 'none'}: set data.src_language and data.tgt_language"
+            f"{self.path}: no translation unit has {wanted}; its languages are {list_names(there) or 'none'}: "
+            "set data.src_language and data.tgt_language"
         )
 
 
@@ -536,7 +539,7 @@ def open_corpus(paths: Sequence[Path], data: DataSection = DataSection()) -> dic
             either = f", with or without .{data.src_language} and .{data.tgt_language}"
             raise DataError(f"{path}: no such file{'; check the path' if path.suffix or len(paths) > 1 else either}")
     if len(paths) == 1 and TMX in paths[0].name.lower():
-        return {"train": TranslationMemory(paths[0], data.languages, data.first_lines)}
+        return {"train": TranslationMemory(paths[0], Direction.of(data), data.first_lines)}
     if len(paths) == 1:
         return {"train": TabSeparated(paths[0], data.columns[::swap], data.first_lines, data)}
     if len(paths) == 3:

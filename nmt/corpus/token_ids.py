@@ -28,7 +28,8 @@ from nmt.corpus.store import PairStore, in_chunks
 from nmt.system.errors import DataError
 from nmt.system.files import check_file
 from nmt.system.progress import progress_bar
-from nmt.text.casing import casing_of, lower
+from nmt.text.casing import lower
+from nmt.text.direction import Direction
 from nmt.text.processor import SEEN, SIDES, TEXT, TextProcessor, load_processor
 from nmt.text.tokenizers import (
     PIECES,
@@ -190,15 +191,15 @@ def _sample(lines: Lines, rows: Rows, size: int) -> Iterator[str]:
 def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bool) -> tuple[Tokenizer, Tokenizer]:
     text = config.text
     tags = _tags(config)
-    casings = [casing_of(language) for language in config.data.languages]
+    direction = Direction.of(config.data)
+    casings = direction.casings
     if text.tokenizer == "whitespace":
         apart = [WhitespaceTokenizer(lowercase=text.lowercase, casing=casing) for casing in casings]
         return apart[0], apart[1]
     if text.tokenizer == "spacy":
-        source, target = config.data.languages
         words = [
-            WordTokenizer(source, lowercase=text.lowercase, casing=casings[0], symbols=tags),
-            WordTokenizer(target, lowercase=text.lowercase, casing=casings[1]),
+            WordTokenizer(direction.source, lowercase=text.lowercase, casing=casings[0], symbols=tags),
+            WordTokenizer(direction.target, lowercase=text.lowercase, casing=casings[1]),
         ]
         for word_tokenizer, side in zip(words, SIDES, strict=True):
             word_tokenizer.learn_spacing(_sample(store.lines(side), rows, SPACING_SAMPLE))
@@ -253,7 +254,7 @@ def _warn_of_unknown_tags(config: Config, processor: TextProcessor) -> None:
 
 def _read_folded(config: Config, store: PairStore, side: str, rows: Rows) -> Iterator[str]:
     """The text that pieces are learnt from, in small letters if the model reads such text."""
-    casing = casing_of(config.data.languages[SIDES.index(side)])
+    casing = Direction.of(config.data).casings[SIDES.index(side)]
     for line in _sample(store.lines(side), rows, config.text.subword.sample):
         yield lower(line, casing) if config.text.lowercase else line
 

@@ -20,6 +20,7 @@ from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.system.messages import Message, Parameter
+from nmt.text.direction import Direction
 from nmt.text.languages import language_name
 from nmt.text.processor import TEXT, load_normalizer, load_processor
 from nmt.translation.input import read_text
@@ -193,9 +194,9 @@ class InputText:
                 log.warning(f"train: {len(examples):,} sentences that a model of this data has learnt from: not a test")
             for saved in models:
                 if is_other_data(saved, directory):
-                    configs = read_config(directory / CONFIG), saved.config
-                    given, own = ("-".join(config.data.languages) for config in configs)
-                    direction = "" if given == own else f"is {given}, not {own}, and "
+                    given = str(Direction.of(read_config(directory / CONFIG).data))
+                    expected = str(Direction.of(saved.config.data))
+                    direction = "" if given == expected else f"is {given}, not {expected}, and "
                     log.warning(f"{directory}: {direction}differs from the data that the model was trained on")
         examples = self._read_references(models, examples)
         path, links = self.gold or ("", None)
@@ -221,13 +222,13 @@ class InputText:
 
     def _read_references(self, models: Sequence[SavedModel], examples: Sequence[Example]) -> list[Example]:
         """References as those of a split; warns if the first model cannot write them."""
-        languages = models[0].config.data.languages
+        direction = Direction.of(models[0].config.data)
         for number, path in enumerate(self.files):
-            code = languages[min(number, 1)]
+            code = direction.target if number else direction.source
             if self.scored and is_of_other_language(path, code):
                 side = "references" if number else "sources"
-                direction = f"the model translates {' to '.join(languages)}"
-                fault = f"the name ends in a code of another language than {code}, but {direction}"
+                known = f"the model translates {direction.source} to {direction.target}"
+                fault = f"the name ends in a code of another language than {code}, but {known}"
                 log.warning(f"{path}: {fault}: give {side} in {language_name(code)}")
         normalizer = load_normalizer(models[0].text)
         read = read_references(examples, normalizer, repair=self.is_repaired(models))

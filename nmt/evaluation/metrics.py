@@ -10,6 +10,7 @@ from typing import Any, Literal
 from nmt.config import Config, TextSection
 from nmt.corpus.example import Example
 from nmt.text.casing import Casing, casing_of, lower
+from nmt.text.direction import Direction
 from nmt.text.languages import CHINESE, base_language
 
 UNSPACED = dict.fromkeys(CHINESE, "zh") | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo", "dz"), "char")
@@ -41,7 +42,7 @@ class ScoringRules:
     @classmethod
     def for_config(cls, config: Config, *, repaired: bool = False) -> ScoringRules:
         """The rules for a model's config."""
-        return cls.for_text(config.text, config.data.languages[1], repaired=repaired)
+        return cls.for_text(config.text, Direction.of(config.data).target, repaired=repaired)
 
     @classmethod
     def for_text(cls, text: TextSection, language: str, *, repaired: bool = False) -> ScoringRules:

@@ -41,6 +41,7 @@ from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import as_json_text, naming, open_text
 from nmt.system.messages import Message, Parameter
 from nmt.system.tables import Table
+from nmt.text.direction import Direction
 from nmt.translation.stream import translate_texts, within_memory
 from nmt.translation.translator import Translator
 
@@ -196,7 +197,7 @@ def evaluate_model(
     if name in against:
         against_itself = Parameter("against", name)
         raise ConfigError("{system}: is the model that is evaluated; give another system", system=against_itself)
-    inputs = find_short_inputs(*saved.config.data.languages) if measures.short_inputs else []
+    inputs = find_short_inputs(Direction.of(saved.config.data)) if measures.short_inputs else []
     rules = ScoringRules.for_config(saved.config, repaired=text.repaired)
     sources = [example.src for example in examples]
     with contextlib.ExitStack() as stack:

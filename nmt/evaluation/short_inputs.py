@@ -17,6 +17,7 @@ from typing import Any
 from nmt.corpus.augmentation import WORD
 from nmt.system.errors import DataError
 from nmt.system.files import shipped
+from nmt.text.direction import Direction
 from nmt.text.languages import base_language
 from nmt.text.numbers import find_numbers, have_same_numbers
 from nmt.text.repeats import most_copies
@@ -105,9 +106,9 @@ class ShortInputResult:
         }
 
 
-def find_short_inputs(src_language: str, tgt_language: str) -> list[ShortInput]:
+def find_short_inputs(direction: Direction) -> list[ShortInput]:
     """The shipped inputs for two languages that may be tuned on; none if there is no file for them."""
-    path = shipped(f"data/short_inputs/{base_language(src_language)}-{base_language(tgt_language)}.tsv")
+    path = shipped(f"data/short_inputs/{base_language(direction.source)}-{base_language(direction.target)}.tsv")
     return [each for each in read_short_inputs(path) if not each.scored] if path.is_file() else []
 
 

@@ -17,7 +17,7 @@ from nmt.models.storage import SavedModel
 from nmt.system.files import read_bytes, write_json, write_text
 from nmt.system.limits import MAX_TEXT_FILE
 from nmt.system.version import __version__
-from nmt.text.languages import language_name
+from nmt.text.direction import Direction
 
 REMARKS = (
     "Argos searches with a beam of 4 and a length penalty of 0.2, whatever the config says.",
@@ -44,13 +44,13 @@ def find_obstacles(config: Config) -> Iterator[Obstacle]:
 
 def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     """Write a zip archive with one folder in it; see `Format`."""
-    source, target = model.config.data.languages
-    code = f"translate-{source}_{target}"
+    direction = Direction.of(model.config.data)
+    code = f"translate-{direction.source}_{direction.target}"
     remarks = [*describe_text(model, "Argos"), *REMARKS]
     metadata = {
         **{"package_version": __version__, "argos_version": "1.9.0", "type": "translate", "code": code, "links": []},
-        **{"from_code": source, "from_name": language_name(source)},
-        **{"to_code": target, "to_name": language_name(target)},
+        **{"from_code": direction.source, "from_name": direction.source_name},
+        **{"to_code": direction.target, "to_name": direction.target_name},
     }
     with TemporaryDirectory(dir=path.parent, prefix=f"{path.name}-") as temporary:
         package = Path(temporary, code)

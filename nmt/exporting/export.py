@@ -74,7 +74,7 @@ def export(
         NmtError: The model cannot be used, or the output contains something else.
     """
     from nmt.exporting.formats import find_format
-    from nmt.inspection.explore_command import check_languages
+    from nmt.inspection.explore_command import check_directions
     from nmt.models.location import find_model
     from nmt.models.storage import load_model
 
@@ -99,7 +99,7 @@ def export(
     with locked(path):
         (_check_file if form.suffix else _check_folder)(path, overwrite)
         models = [load_model(source, allowed_classes=allowed_classes) for source in sources]
-        check_languages(models)
+        check_directions(models)
         if obstacles := [(saved.path, *one) for saved in models for one in form.find_obstacles(saved.config)]:
             lines = [f"{source}: {key}: {text}" for source, key, text in obstacles]
             raise ConfigError(*lines, *(DISTIL for _, key, _ in obstacles[:1] if key.endswith(".kind")))

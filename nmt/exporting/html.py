@@ -17,11 +17,10 @@ from nmt.layers.attention.catalog import describe_mechanism
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CONTROL
 from nmt.system.files import write_text
-from nmt.text.casing import casing_of
-from nmt.text.languages import base_language, language_name
+from nmt.text.direction import Direction
+from nmt.text.languages import base_language
 from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, WINDOWS_1252, Normalizer
 from nmt.text.processor import TextProcessor
-from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer
 
 FOLDER = Path(__file__).parent
@@ -59,14 +58,13 @@ def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel)
         weights, content = _pack(saved)
         models.append({**_describe_model(saved), "text": _describe_text(processor), "weights": weights})
         contents.append(base64.b64encode(content).decode())
-    languages = [(code, language_name(code)) for code in model.config.data.languages]
-    data = {**page_data([], systems), "languages": model.config.data.languages, "models": models}
-    source, target = model.config.data.languages
-    data["casings"] = [casing_of(code) for code, _ in languages]
-    data["source"] = base_language(source)
-    data["glue"] = SentenceSplitter(source, target).glue
-    title, files = " to ".join(name for _, name in languages), [FOLDER / name for name in FILES]
-    shown = {"languages": languages, "names": [system.name for system in systems], "contents": contents}
+    direction = Direction.of(model.config.data)
+    data = {**page_data([], systems), "languages": [direction.source, direction.target], "models": models}
+    data["casings"] = direction.casings
+    data["source"] = base_language(direction.source)
+    data["glue"] = direction.separator
+    title, files = direction.name, [FOLDER / name for name in FILES]
+    shown = {"direction": direction, "names": [system.name for system in systems], "contents": contents}
     write_text(path, make_page(title, data, FOLDER / "translator.html", files, **shown).html)
     yield SENTENCES
 

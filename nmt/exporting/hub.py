@@ -10,7 +10,7 @@ from nmt.exporting.formats import Format
 from nmt.models.card import CARD
 from nmt.models.storage import SavedModel, save_model
 from nmt.system.files import write_json, write_text
-from nmt.text.languages import language_name
+from nmt.text.direction import Direction
 
 SCORES = {"bleu": "BLEU", "chrf": "chrF"}
 
@@ -18,28 +18,29 @@ SCORES = {"bleu": "BLEU", "chrf": "chrF"}
 def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     """Write a model directory, with a hub's header in its card, and `config.json`; see `Format`."""
     config, metadata = model.config, model.metadata
+    direction = Direction.of(config.data)
     save_model(path, config, model.model, model.text, metadata)
     header = as_yaml(_describe(config, dict(metadata)))
     write_text(path / CARD, f"---\n{header}---\n{(path / CARD).read_text(encoding='utf-8')}")
     summary = {"library_name": "nmt", "model_type": config.model.family, "parameters": metadata.get("parameters")}
-    write_json(path / "config.json", {**summary, "languages": config.data.languages})
+    write_json(path / "config.json", {**summary, "languages": [direction.source, direction.target]})
     yield "The licence of a model is for its owner to choose: `license` in README.md."
 
 
 def _describe(config: Config, metadata: dict[str, Any]) -> dict[str, Any]:
     """The header of the card (https://github.com/huggingface/hub-docs/blob/main/modelcard.md)."""
-    source, target = config.data.languages
+    direction = Direction.of(config.data)
     scores, signatures = metadata.get("scores") or {}, metadata.get("signatures") or {}
     metrics = [
         {"type": key, "name": name, "value": round(scores[key], 2), "args": {"signature": signatures.get(key)}}
         for key, name in SCORES.items()
         if key in scores
     ]
-    task = {"type": "translation", "name": f"{language_name(source)} to {language_name(target)}"}
+    task = {"type": "translation", "name": direction.name}
     dataset = {"type": "text", "name": ", ".join(config.data.source) or "unknown", "split": "validation"}
     results = [{"task": task, "dataset": dataset, "metrics": metrics}] if metrics else []
     return {
-        "language": [source, target],
+        "language": [direction.source, direction.target],
         "license": "unknown",
         "library_name": "nmt",
         "pipeline_tag": "translation",

@@ -10,7 +10,7 @@ from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.system.messages import Message, Parameter
 from nmt.system.surroundings import plain_torch
-from nmt.text.languages import are_same_languages
+from nmt.text.direction import Direction
 from nmt.translation.loading import LoadSettings, open_translator
 
 if TYPE_CHECKING:
@@ -109,24 +109,24 @@ def open_all(
     for path in (model, *as_paths(against)):
         (saved,), translator = open_translator(as_paths(path), LoadSettings(device, allowed_classes))
         opened.append((saved, translator))
-        check_languages([one for one, _ in opened])
+        check_directions([one for one, _ in opened])
     return opened
 
 
-def check_languages(models: Sequence[SavedModel]) -> None:
+def check_directions(models: Sequence[SavedModel]) -> None:
     """Check that models which are shown beside each other translate between the same languages.
 
     Raises:
         ConfigError: One does not.
     """
-    wanted, *others = (saved.config.data.languages for saved in models)
-    for saved, languages in zip(models[1:], others, strict=True):
-        if not are_same_languages(languages, wanted):
+    wanted, *others = (Direction.of(saved.config.data) for saved in models)
+    for saved, direction in zip(models[1:], others, strict=True):
+        if not direction.is_same(wanted):
             raise ConfigError(
                 "{against}: translates {found}, not {wanted}",
                 against=Parameter("against", saved.path),
-                found="-".join(languages),
-                wanted="-".join(wanted),
+                found=direction,
+                wanted=wanted,
             )
 
 

@@ -24,7 +24,7 @@ from nmt.system.errors import CheckpointError, DataError
 from nmt.system.files import read_bytes
 from nmt.system.limits import MIB
 from nmt.system.tables import Table
-from nmt.text.languages import language_name
+from nmt.text.direction import Direction
 from nmt.translation.translator import Translator
 
 SHOWN = 10
@@ -89,11 +89,11 @@ def make_report(
 def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation) -> list[str]:
     """Two sentences, what was trained on what and how good it is; whether training stopped; and its date if known."""
     config, described = saved.config, _describe_model(saved)
-    source, target = map(language_name, config.data.languages)
+    direction = Direction.of(config.data)
     quality = next((words for least, words in QUALITY.items() if evaluation.bleu >= least), "hardly usable")
     new = " new" if evaluation.seen.sentences == 0 else ""
     sentences = (
-        f"{name} is a {config.model.family} model that learned to translate {source} to {target} from sentences and "
+        f"{name} is a {config.model.family} model that learned to translate {direction.name} from sentences and "
         f"their translations: {described['trained on']}. By a rule of thumb, its own translations of "
         f"{evaluation.sentences:,}{new} sentences ({evaluation.what}) are {quality}: {evaluation.bleu:.1f} of 100 "
         f"BLEU, and {evaluation.diagnosis.exact:,} are word for word the expected ones."

@@ -9,7 +9,7 @@ from nmt.layers.attention.catalog import describe_mechanism
 from nmt.system.errors import printable
 from nmt.system.files import check_file, read_text
 from nmt.system.limits import MAX_JSON
-from nmt.text.languages import language_name
+from nmt.text.direction import Direction
 
 CARD = "README.md"
 _NAMES = {"bleu": "BLEU", "chrf": "chrF", "loss": "loss", "perplexity": "perplexity"}
@@ -22,11 +22,10 @@ def make_card(config: Config, metadata: Mapping[str, Any]) -> str:
         config: Its config.
         metadata: Content of `model.json`.
     """
-    source, target = map(language_name, config.data.languages)
     rows = describe_model(config, metadata)
     attending = "" if config.model.mechanism.score == "none" else " with attention"
     parts = [
-        [f"# {source} to {target}"],
+        [f"# {Direction.of(config.data).name}"],
         [f"A {config.model.family} translation model{attending}, trained with nmt {metadata['nmt_version']}."],
         ["    nmt translate --model THIS_FOLDER 'Some text.'"],
         ["| | |", "|---|---|", *(f"| {name} | {_inline(value)} |" for name, value in rows.items())],

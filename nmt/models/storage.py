@@ -27,6 +27,7 @@ from nmt.system.limits import MIB
 from nmt.system.messages import Parameter
 from nmt.system.replacement import atomic_directory
 from nmt.system.version import __version__
+from nmt.text.direction import Direction
 from nmt.text.processor import SEEN, TEXT, TEXT_FILES, WithText, copy_text_files, load_vocabularies
 from nmt.text.vocabulary import Vocabulary
 
@@ -90,7 +91,8 @@ def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, meta
         config = _without_paths(config)
         write_text(temporary / CONFIG, dump_config(config))
         versions = {"format_version": FORMAT_VERSION, "nmt_version": __version__, "torch_version": torch.__version__}
-        languages = dict(zip(("src_language", "tgt_language"), config.data.languages, strict=True))
+        direction = Direction.of(config.data)
+        languages = {"src_language": direction.source, "tgt_language": direction.target}
         parameters = sum(parameter.numel() for parameter in model.parameters())
         all_metadata = {**versions, **languages, "parameters": parameters, **metadata}
         write_json(temporary / MARKER, all_metadata)

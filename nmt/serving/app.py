@@ -26,7 +26,7 @@ from nmt.inspection.record import LONGEST, record
 from nmt.serving.access import Keys, Pages, Rate, is_host
 from nmt.serving.batches import Batcher, QueueFull, ServerStopping
 from nmt.serving.body import read_address, read_body, read_key
-from nmt.serving.directions import Detection, Direction, Directions
+from nmt.serving.directions import Detection, Directions, ServedDirection
 from nmt.serving.document import Document, read_plain_text
 from nmt.serving.http_schema import (
     AnyRequest,
@@ -84,7 +84,7 @@ class Item:
 
     document: Document
     detection: Detection | None
-    direction: Direction
+    direction: ServedDirection
     sentences: list[list[list[str]]]
     translations: list[list[list[Translation]]] = field(default_factory=list)
 
@@ -180,7 +180,7 @@ class Service:
         client = self._account(record.client, asked.api_key)
         with_alignment = any(item.document.needs_alignment for item in items)
 
-        async def translate(direction: Direction) -> None:
+        async def translate(direction: ServedDirection) -> None:
             """Give a model all of its sentences at once."""
             own = [item for item in items if item.direction is direction]
             sentences = [sentence for item in own for unit in item.sentences for sentence in unit]
@@ -211,7 +211,7 @@ class Service:
         direction = self._direction(source, asked.target)
         return Item(document, detection, direction, direction.translator.read(document.texts))
 
-    def _direction(self, source: str, target: str) -> Direction:
+    def _direction(self, source: str, target: str) -> ServedDirection:
         direction = self.directions.find(source, target)
         if direction is None:
             raise HTTPException(400, f"{shorten(source)}-{shorten(target)} is not supported; see /languages")
@@ -257,7 +257,7 @@ class Service:
         }
 
 
-def _count_tokens(direction: Direction, source: str, target: str) -> int:
+def _count_tokens(direction: ServedDirection, source: str, target: str) -> int:
     """Number of tokens of a sentence to look into and of its translation, if there is one.
 
     Raises:
@@ -272,7 +272,7 @@ def _count_tokens(direction: Direction, source: str, target: str) -> int:
     return sum(counts.values())
 
 
-def _explore(direction: Direction, source: str, target: str) -> dict[str, Any]:
+def _explore(direction: ServedDirection, source: str, target: str) -> dict[str, Any]:
     """The data of a page with one sentence, and a translation that the model reads too, if there is one."""
     example = Example(source, (target,) if target.strip() else ())
     systems = []

@@ -8,6 +8,7 @@ from pydantic import ConfigDict
 
 from nmt.config import Config
 from nmt.system.errors import printable
+from nmt.text.direction import Direction
 from nmt.text.languages import base_language
 from nmt.text.vocabulary import UNK_ID
 from nmt.translation.translator import Translator
@@ -38,25 +39,33 @@ class ServedModel:
 
 
 @dataclass(frozen=True, eq=False)
-class Direction:
+class ServedDirection:
     """What translates one language into another: a model, or several that translate together.
 
     Attributes:
-        source: Code of the language translated from.
-        target: Code of the language translated to.
+        direction: The languages.
         translator: All models together.
         models: Each model alone by a name, with the config it was trained with.
         served: Where each model is from.
     """
 
-    source: str
-    target: str
+    direction: Direction
     translator: Translator
     models: Mapping[str, tuple[Config, Translator]]
     served: tuple[ServedModel, ...] = ()
 
     def __str__(self) -> str:
-        return printable(f"{self.source}-{self.target}")
+        return printable(str(self.direction))
+
+    @property
+    def source(self) -> str:
+        """Code of the language translated from."""
+        return self.direction.source
+
+    @property
+    def target(self) -> str:
+        """Code of the language translated into."""
+        return self.direction.target
 
 
 @dataclass(frozen=True)
@@ -70,20 +79,20 @@ class Detection:
     """The probability of the language, times the share of known words, in percent."""
 
 
-class Directions(tuple[Direction, ...]):
+class Directions(tuple[ServedDirection, ...]):
     """The translation directions of a server: at least one, and no two of the same languages."""
 
-    def find(self, source: str, target: str) -> Direction | None:
+    def find(self, source: str, target: str) -> ServedDirection | None:
         """The model from one language into another; None if there is none.
 
         Codes are compared ignoring case; only if no model has these codes, those of the same languages count: `deu` is
         `de`, and `zh-CN` is `zh`.
         """
         asked = source.lower(), target.lower()
-        exact = (one for one in self if (one.source.lower(), one.target.lower()) == asked)
         bases = base_language(source), base_language(target)
-        same = (one for one in self if (base_language(one.source), base_language(one.target)) == bases)
-        return next(exact, None) or next(same, None)
+        codes = {(served.source.lower(), served.target.lower()): served for served in reversed(self)}
+        languages = {(base_language(served.source), base_language(served.target)): served for served in reversed(self)}
+        return codes.get(asked) or languages.get(bases)
 
     @property
     def served(self) -> list[ServedModel]:

@@ -125,18 +125,18 @@ def open_directions(models: Sequence[Path | None], settings: LoadSettings) -> Di
     from nmt.inspection.explorer_data import name_models
     from nmt.models.location import find_model
     from nmt.models.storage import CONFIG, check_model
-    from nmt.serving.directions import Direction, Directions, ServedModel
+    from nmt.serving.directions import Directions, ServedDirection, ServedModel
     from nmt.system.errors import printable
-    from nmt.text.languages import split_code
+    from nmt.text.direction import Direction
     from nmt.translation.translator import Translator
 
-    groups: dict[tuple[tuple[str, str], ...], list[Path]] = {}
+    groups: dict[tuple[object, ...], list[Path]] = {}
     given: dict[Path, Path] = {}
     for model in models:
         path = find_model(model)
         given[path] = model or path
-        languages = read_config(check_model(path) / CONFIG, settings.allowed_classes).data.languages
-        groups.setdefault(tuple(map(split_code, languages)), []).append(path)
+        config = read_config(check_model(path) / CONFIG, settings.allowed_classes)
+        groups.setdefault(Direction.of(config.data).key, []).append(path)
     directions = []
     for paths in groups.values():
         saved, translator = open_translator(paths, settings)
@@ -146,14 +146,14 @@ def open_directions(models: Sequence[Path | None], settings: LoadSettings) -> Di
             alone = [Translator(one.model, translator.processor, translator.options, frozen=True) for one in saved]
         named = name_models(list(zip(saved, alone, strict=True)))
         models_alone = {name: (one.config, single) for name, (one, single) in named.items()}
-        source, target = saved[0].config.data.languages
+        direction = Direction.of(saved[0].config.data)
         served = []
         for one in saved:
             update = one.metadata.get("update")
             known = update if type(update) is int else None
-            name = printable(f"{source}-{target}")
+            name = printable(str(direction))
             served.append(ServedModel(name, printable(str(given[one.path])), known, one.identity))
-        directions.append(Direction(source, target, translator, models_alone, tuple(served)))
+        directions.append(ServedDirection(direction, translator, models_alone, tuple(served)))
     return Directions(directions)
 
 

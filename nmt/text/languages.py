@@ -1,7 +1,6 @@
 """Language codes: one code for each language, however a corpus names it, and English names."""
 
 import re
-from collections.abc import Sequence
 
 _NAMES = """
 af Afrikaans, am Amharic, ar Arabic, az Azerbaijani, be Belarusian, bg Bulgarian, bn Bengali, br Breton, bs Bosnian,
@@ -77,11 +76,6 @@ def is_language(code: str, wanted: str) -> bool:
     base, variant = split_code(code)
     wanted_base, wanted_variant = split_code(wanted)
     return base == wanted_base and wanted_variant in ("", variant)
-
-
-def are_same_languages(codes: Sequence[str], others: Sequence[str]) -> bool:
-    """True if codes name the same languages in the same order, script and region included: `deu` is `de`."""
-    return [*map(split_code, codes)] == [*map(split_code, others)]
 
 
 def language_name(code: str) -> str:

@@ -99,6 +99,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     from nmt.drawing.charts import LearningCurve
     from nmt.models.location import BEST
     from nmt.system.progress import ProgressLog, progress_bar
+    from nmt.text.direction import Direction
     from nmt.training import loop, setup
     from nmt.training.board import FOLDER as BOARD
     from nmt.training.board import Board, check_board
@@ -149,7 +150,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     ):
         where = f"{workers.size} times {workers.device.type}" if workers.size > 1 else str(workers.device)
         total, before = state.total_updates, state.progress.update
-        pairs = f"{len(data.train):,} training pairs {'-'.join(config.data.languages)}"
+        pairs = f"{len(data.train):,} training pairs {Direction.of(config.data)}"
         where += f" in {config.train.precision}"
         log.info(f"{directory.parameters:,} parameters, {pairs}, {total:,} updates on {where}, into {output}")
         lines = ProgressLog("update", total, before)

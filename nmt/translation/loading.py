@@ -11,7 +11,7 @@ from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths, check_file, sha256
 from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
-from nmt.text.languages import split_code
+from nmt.text.direction import Direction
 
 if TYPE_CHECKING:
     from nmt.config import Overrides
@@ -127,9 +127,11 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
             )
     options = with_search_options(saved.config, settings.search, settings.overrides)
     processor = saved.load_processor()
-    src, tgt = saved.config.data.languages
+    direction = Direction.of(saved.config.data)
     spaced = processor.tgt_tokenizer.kind == "whitespace"  # between tokens, and so between sentences
-    splitter = SentenceSplitter(src, "" if spaced else tgt) if settings.split_sentences else None
+    splitter = (
+        SentenceSplitter(direction.source, "" if spaced else direction.target) if settings.split_sentences else None
+    )
     entries = None
     if settings.dictionary is not None:
         file = Parameter("dictionary", settings.dictionary)
@@ -139,9 +141,9 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
             raise ConfigError("{file}: needs decode.replace_unknown, which is off in this model", file=file)
         entries = read_dictionary(settings.dictionary, processor)
     more = [other.model for other in others]
-    described = (
-        f"{', '.join(str(one.path) for one in models)}: {src} to {tgt}, {saved.config.model.mechanism.score} attention"
-    )
+    paths_of_models = ", ".join(str(model.path) for model in models)
+    score = saved.config.model.mechanism.score
+    described = f"{paths_of_models}: {direction.source} to {direction.target}, {score} attention"
     translator = Translator(
         saved.model,
         processor,
@@ -161,8 +163,7 @@ def text_of(saved: SavedModel) -> tuple[Any, ...]:
 
     config = saved.config
     vocabularies = saved.src_vocabulary.tokens, saved.tgt_vocabulary.tokens
-    languages = tuple(map(split_code, config.data.languages))
-    settings = languages, config.data.cleaning, config.text.tokenizer, config.text.lowercase
+    settings = Direction.of(config.data).key, config.data.cleaning, config.text.tokenizer, config.text.lowercase
     return (*vocabularies, *settings, *(_pieces(saved.text, side) for side in SIDES))
 
 

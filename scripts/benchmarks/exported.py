@@ -26,6 +26,7 @@ from nmt.exporting.html import quantize
 from nmt.models.location import find_model
 from nmt.models.storage import SavedModel, load_model
 from nmt.system.device import use_fast_products
+from nmt.text.direction import Direction
 
 BATCH = 64
 PATIENCE = 2
@@ -186,9 +187,10 @@ def by_argos(python: str, package: Path, model: SavedModel, beam: int, threads: 
     """Translate line after line by Argos Translate, which installs the package beside it."""
     homes = {f"XDG_{name}_HOME": str(package.parent / f"argos{beam}") for name in ("DATA", "CONFIG", "CACHE")}
     settings = homes | {"ARGOS_BEAM_SIZE": str(beam), "ARGOS_INTRA_THREADS": str(threads), "ARGOS_INTER_THREADS": "1"}
-    script, languages = Path(__file__).with_name("argos_lines.py"), model.config.data.languages
+    script = Path(__file__).with_name("argos_lines.py")
+    direction = Direction.of(model.config.data)
     process = subprocess.Popen(
-        [python, script, package, *languages],
+        [python, script, package, direction.source, direction.target],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

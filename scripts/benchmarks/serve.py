@@ -26,6 +26,7 @@ from benchmarks.startup import read_memory
 from benchmarks.tables import markdown
 from nmt.models.location import find_model
 from nmt.models.storage import load_model
+from nmt.text.direction import Direction
 
 SENTENCES = 500  # number of different sentences
 
@@ -109,7 +110,7 @@ def start_ours(arguments: argparse.Namespace, texts: list[str], folder: Path) ->
     """Start `nmt serve`; its answers are to be those of the translator."""
     translator = nmt.load(arguments.model, device="cpu")
     expected = {text: translator.translate(text).text for text in texts}
-    target = load_model(find_model(arguments.model), torch.device("cpu")).config.data.languages[1]
+    target = Direction.of(load_model(find_model(arguments.model), torch.device("cpu")).config.data).target
     command = ours.nmt("serve", "--model", arguments.model, "--port", "0", "--device", "cpu")
     log = folder / "nmt.log"
     with log.open("wb") as file:

@@ -19,6 +19,7 @@ from experiments.runs import BEAM_SIZE, add_parser, named_cells, new_result, pre
 from nmt.corpus.dataset import DataDirectory, open_data
 from nmt.corpus.example import read_examples
 from nmt.evaluation.metrics import ScoringRules, score_corpus
+from nmt.text.direction import Direction
 from nmt.text.vocabulary import SPECIAL_TOKENS
 
 VERSION = "3.5.1"
@@ -161,5 +162,5 @@ def score(
     lines = [detokenize(line.split()) for line in read_lines(output)]
     write_lines(folder / f"{split}.txt", lines)
     examples = read_examples(data.path / f"{split}.jsonl")
-    rules = ScoringRules.for_text(data.config.text, data.config.data.languages[1])
+    rules = ScoringRules.for_text(data.config.text, Direction.of(data.config.data).target)
     return rounded({key: asdict(score) for key, score in score_corpus(examples, lines, rules).items()})

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from nmt.config import CleaningSection
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import SAMPLES, Cleaner, CleaningReport, RuleCount, letter_share
+from nmt.text.direction import Direction
 
+EN_DE = Direction("en", "de")
 LENIENT = {"max_characters": None, "max_ratio": None, "min_letters": 0.0, "copies": True}
 
 
 def cleaner(**rules: Any) -> Cleaner:
-    return Cleaner(CleaningSection(**({**LENIENT, **rules})))
+    return Cleaner(CleaningSection(**({**LENIENT, **rules})), EN_DE)
 
 
 def verdict(pair: Pair, **rules: Any) -> str | None:
@@ -81,10 +83,10 @@ def test_a_pair_counts_under_the_first_rule_it_violates() -> None:
 )
 def test_letters_of_other_scripts_are_at_most_half(src: str, tgt: str, kept: bool) -> None:
     options = CleaningSection(scripts={"en": "latin", "ru": "cyrillic"}, min_letters=0, copies=True)
-    assert Cleaner(options, ("en", "ru")).clean([Pair(src, tgt)])[0] == [Pair(src, tgt)] * kept
+    assert Cleaner(options, Direction("en", "ru")).clean([Pair(src, tgt)])[0] == [Pair(src, tgt)] * kept
     japanese = CleaningSection(scripts={"ja": "japanese"})
-    assert Cleaner(japanese, ("en", "ja")).clean([Pair("a cat", "これは猫カフェです")])[0]
-    assert not Cleaner(japanese, ("en", "ja")).clean([Pair("a cat", "Ceci est un chat")])[0]
+    assert Cleaner(japanese, Direction("en", "ja")).clean([Pair("a cat", "これは猫カフェです")])[0]
+    assert not Cleaner(japanese, Direction("en", "ja")).clean([Pair("a cat", "Ceci est un chat")])[0]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_marks_count_with_their_letters(text: str, share: float) -> None:
 )
 def test_the_default_rules_keep_every_script_and_drop_the_rest(src: str, tgt: str, broken: str | None) -> None:
     for pair in (Pair(src, tgt), Pair(tgt, src)):
-        kept, report = Cleaner(CleaningSection()).clean([pair])
+        kept, report = Cleaner(CleaningSection(), EN_DE).clean([pair])
         assert (kept, list(report.dropped)) == (([], [broken]) if broken else ([pair], []))
 
 
@@ -171,4 +173,4 @@ def test_a_large_loss_is_explained_by_its_main_rule() -> None:
 
 def test_text_is_repaired_as_the_config_says() -> None:
     chosen = {"unicode": "nfkc", "control_characters": False, "html_entities": False, "quotes": True, "dashes": True}
-    assert Cleaner(CleaningSection(**chosen)).normalizer.settings == chosen
+    assert Cleaner(CleaningSection(**chosen), EN_DE).normalizer.settings == chosen

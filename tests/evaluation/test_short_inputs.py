@@ -18,6 +18,7 @@ from nmt.evaluation.short_inputs import (
 )
 from nmt.system.errors import DataError
 from nmt.system.files import shipped
+from nmt.text.direction import Direction
 
 HEADER = "\t".join(COLUMNS)
 SHIPPED = read_short_inputs(shipped("data/short_inputs/en-de.tsv"))
@@ -31,8 +32,8 @@ def test_a_third_of_each_category_is_to_tune_on() -> None:
         **{"all caps": 30, "numbers": 30, "unknown names": 27, "emoji": 15, "noise": 15},
     }
     assert {name: 3 * count for name, count in scored.items()} == {name: 2 * count for name, count in sizes.items()}
-    assert find_short_inputs("en", "de") == [made for made in SHIPPED if not made.scored]
-    assert find_short_inputs("de", "en") == []
+    assert find_short_inputs(Direction("en", "de")) == [made for made in SHIPPED if not made.scored]
+    assert find_short_inputs(Direction("de", "en")) == []
     assert len({made.text for made in SHIPPED}) == len(SHIPPED)
 
 

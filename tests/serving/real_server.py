@@ -21,9 +21,10 @@ from nmt.config import Config
 from nmt.models.storage import load_model
 from nmt.serving.access import Keys, Pages
 from nmt.serving.app import Service
-from nmt.serving.directions import Direction, Directions
+from nmt.serving.directions import Directions, ServedDirection
 from nmt.serving.request_limits import Limits
 from nmt.serving.server import Server, bind
+from nmt.text.direction import Direction
 from nmt.translation.translator import Translator
 
 SENTENCES = [
@@ -61,8 +62,13 @@ def golden_config() -> Config:
     return load_model(GOLDEN_MODEL).config
 
 
+def served(direction: Direction, translator: Translator) -> ServedDirection:
+    """A translator as the only model of its direction."""
+    return ServedDirection(direction, translator, {"golden": (golden_config(), translator)})
+
+
 @contextlib.contextmanager
-def serving(*translators: tuple[str, str, Translator] | Direction, **options: Any) -> Iterator[httpx.Client]:
+def serving(*translators: tuple[str, str, Translator] | ServedDirection, **options: Any) -> Iterator[httpx.Client]:
     """A client of a server of translators, each with its languages, or of directions; else of the golden model.
 
     Its `base_url` is the server's.
@@ -71,7 +77,7 @@ def serving(*translators: tuple[str, str, Translator] | Direction, **options: An
     pages = Pages(host, options.pop("allowed_hosts", ()), options.pop("allowed_origins", ()))
     models = translators or [("en", "de", golden())]
     directions = Directions(
-        model if isinstance(model, Direction) else Direction(*model, {"golden": (golden_config(), model[-1])})
+        model if isinstance(model, ServedDirection) else served(Direction(model[0], model[1]), model[2])
         for model in models
     )
     service = Service(directions, Keys(options.pop("api_keys", ())), limits)

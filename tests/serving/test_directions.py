@@ -3,7 +3,8 @@
 import pytest
 from real_server import golden, golden_config
 
-from nmt.serving.directions import Direction, Directions
+from nmt.serving.directions import Directions, ServedDirection
+from nmt.text.direction import Direction
 from nmt.text.languages import language_name
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
@@ -11,12 +12,12 @@ from nmt.text.vocabulary import Vocabulary
 from nmt.translation.translator import Translator
 
 
-def direction(source: str, target: str, words: str) -> Direction:
+def direction(source: str, target: str, words: str) -> ServedDirection:
     """A direction whose source vocabulary is given, most frequent word first."""
     tokenizer, vocabulary = WhitespaceTokenizer(), Vocabulary(words.split())
     processor = TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary)
     translator = Translator(golden().model, processor, golden().options)
-    return Direction(source, target, translator, {"one": (golden_config(), translator)})
+    return ServedDirection(Direction(source, target), translator, {"one": (golden_config(), translator)})
 
 
 EN = direction("en", "de", "the a dog is big in")

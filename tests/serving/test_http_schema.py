@@ -15,9 +15,10 @@ from real_server import golden, golden_config, serving
 import nmt
 from nmt.serving.access import Keys, Pages
 from nmt.serving.app import App, Service
-from nmt.serving.directions import Direction, Directions
+from nmt.serving.directions import Directions, ServedDirection
 from nmt.serving.http_schema import TranslateReply
 from nmt.serving.request_limits import Limits
+from nmt.text.direction import Direction
 
 TEXT = "I am old."
 FIELDS = {"q": TEXT, "source": "en", "target": "de"}
@@ -118,7 +119,7 @@ def test_every_documented_route_answers_as_documented(client: httpx.Client, docu
 
 
 def test_every_served_route_is_documented(document: dict[str, Any]) -> None:
-    direction = Direction("en", "de", golden(), {"golden": (golden_config(), golden())})
+    direction = ServedDirection(Direction("en", "de"), golden(), {"golden": (golden_config(), golden())})
     service = Service(Directions([direction]), Keys(), Limits())
     app = App(service, Pages("127.0.0.1"), lambda record: None)
     service.stop(5)

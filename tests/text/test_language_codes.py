@@ -1,6 +1,6 @@
 import pytest
 
-from nmt.text.languages import are_same_languages, base_language, is_language, language_name
+from nmt.text.languages import base_language, is_language, language_name
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,3 @@ def test_a_region_is_asked_for_or_not(code: str, wanted: str, expected: bool) ->
 )
 def test_a_language_has_the_name_of_its_base(code: str, name: str) -> None:
     assert language_name(code) == name
-
-
-def test_directions_are_the_same_by_any_codes() -> None:
-    assert are_same_languages(("en", "deu"), ("eng", "de"))
-    assert not are_same_languages(("en", "de"), ("de", "en"))
-    assert not are_same_languages(("en", "zh-Hans"), ("en", "zho_Hant"))

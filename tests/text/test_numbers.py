@@ -6,6 +6,7 @@ from nmt.config import CleaningSection
 from nmt.corpus import Pair
 from nmt.corpus.augmentation import FORMS
 from nmt.corpus.cleaning import Cleaner
+from nmt.text.direction import Direction
 from nmt.text.numbers import find_numbers, have_same_numbers, write_like
 from nmt.translation.copies import repair_copies
 
@@ -53,7 +54,7 @@ OTHER = [
 def test_translations_have_the_same_numbers(pair: tuple[str, str], same: bool) -> None:
     assert have_same_numbers(*pair) is same
     assert have_same_numbers(*pair[::-1]) is same
-    cleaner = Cleaner(CleaningSection(same_numbers=True, min_letters=0.0, max_ratio=None))
+    cleaner = Cleaner(CleaningSection(same_numbers=True, min_letters=0.0, max_ratio=None), Direction("en", "de"))
     _, report = cleaner.clean([Pair(*pair)])
     assert report.dropped.keys() == (set() if same else {"other_numbers"})
 
