@@ -13,7 +13,7 @@ from nmt.config import Config, dump_config
 from nmt.config.outputs import RUN, check_directory
 from nmt.corpus.dataset import DataDirectory
 from nmt.corpus.marker_schema import combine_checksums
-from nmt.models.location import MARKER, MODELS, TIME, path_from, read_value
+from nmt.models.location import BEST, MARKER, MODELS, TIME, path_from, read_value
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import save_model
 from nmt.system.device import describe_environment
@@ -68,10 +68,15 @@ def claimed(
         resuming = workers.decide_on_first(decide)
         try:
             yield resuming
+        # The first process shows the message.
+        except RunInterrupted:
+            if workers.is_first:
+                raise
+            raise RunInterrupted("") from None
         except TrainingError:
             if workers.is_first:
                 raise
-            raise TrainingError from None  # the first process shows the message
+            raise TrainingError from None
 
 
 def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool, resume: bool) -> bool:
@@ -246,7 +251,31 @@ class RunDirectory:
         }
         save_model(path, self.config, self.state.result, self.path / TEXT, metadata)
 
-    def keep_model(self, scores: Mapping[str, float], signatures: Mapping[str, str]) -> None:
+    def save_models(self, scores: Mapping[str, float] | None, signatures: Mapping[str, str], *, improved: bool) -> None:
+        """Store the model of a validation where it is to be kept: as the best one, and among the best.
+
+        Args:
+            scores: Its scores; None without validation data, where the last model is kept, unless an update was just
+                skipped.
+            signatures: sacreBLEU's signatures of these scores.
+            improved: True if the model is the best so far.
+        """
+        if scores is None:
+            if not self.state.last_skipped:
+                self.save_model(self.path / BEST, {}, {})
+            self.record("running")
+            return
+        if improved:
+            self.save_model(self.path / BEST, scores, signatures)
+        self.record("running")
+        self._keep_model(scores, signatures)
+
+    def save_model_of_a_stop(self, *, validated: bool) -> None:
+        """Store the model of a run that is stopped, if no validation chooses the best one."""
+        if self.state.workers.is_first and not validated and not self.state.last_skipped:
+            self.save_model(self.path / BEST, {}, {})
+
+    def _keep_model(self, scores: Mapping[str, float], signatures: Mapping[str, str]) -> None:
         """With `train.checkpoint.keep_best` above 1, save the model if it is among the best; delete the others."""
         limit, metric = self.config.train.checkpoint.keep_best, self.config.train.validation.metric
         if limit == 1:

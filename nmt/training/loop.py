@@ -1,4 +1,4 @@
-"""The training loop: a generator of events; its caller answers that validation is due, logs, saves and draws."""
+"""The training loop: a generator of events; its caller validates, logs, saves and draws."""
 
 import math
 import time
@@ -54,17 +54,7 @@ class Skipped(Event):
 
 @dataclass
 class ValidationDue(Event):
-    """The model is to be validated: the caller answers by setting `scores`, or leaves it if there is no data for it."""
-
-    scores: Scores | None = None
-
-
-@dataclass
-class Validated(Event):
-    """The model was validated; `improved` says whether it is the best so far."""
-
-    scores: Scores
-    improved: bool
+    """The model is to be validated; the caller gives its scores to `take_scores` before it goes on."""
 
 
 @dataclass
@@ -159,7 +149,7 @@ def training_events(
         noise: Noise on training pairs.
 
     Yields:
-        The events of an update, then `Updated`; `Stopped` last. `ValidationDue` waits for an answer.
+        The events of an update, then `Updated`; `Stopped` last.
 
     Raises:
         TrainingError: Too many updates in a row were skipped.
@@ -187,15 +177,26 @@ def training_events(
         if progress.update % options.log_every == 0 or validating:
             yield from _report(state, learning_rate, options.max_skipped)
         if validating:
-            due = ValidationDue(progress.update, progress.epoch)
-            yield due
-            if due.scores is not None:
-                progress.learnt = progress.learnt or due.scores["loss"] < state.model.uniform_loss
-                improved = _improve(progress, due.scores, options.validation.metric)
-                state.rate.validated(improved)
-                yield Validated(progress.update, progress.epoch, due.scores, improved)
+            yield ValidationDue(progress.update, progress.epoch)
         yield Updated(progress.update, progress.epoch)
     yield Stopped(progress.update, progress.epoch, reason)
+
+
+def take_scores(state: TrainState[Any], scores: Scores, metric: str) -> bool:
+    """Take the scores of a validation into the progress of a run and into its schedule.
+
+    Args:
+        state: State of the run.
+        scores: Loss and metrics by name.
+        metric: The metric that chooses the best model.
+
+    Returns:
+        True if the model is the best so far.
+    """
+    state.progress.learnt = state.progress.learnt or scores["loss"] < state.model.uniform_loss
+    improved = _improve(state.progress, scores, metric)
+    state.rate.validated(improved)
+    return improved
 
 
 def check_learnt(state: TrainState[Any], run: Path, *, validated: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,16 +14,10 @@ from nmt.system.surroundings import plain_torch
 
 if TYPE_CHECKING:
     from nmt.config import Config, Overrides
-    from nmt.evaluation.validator import Validator
-    from nmt.training.board import Board
     from nmt.training.distributed import Workers
-    from nmt.training.loop import Validated
     from nmt.training.run_records import RunOutcome
 
 log = logging.getLogger(__name__)
-
-BAR = "{percentage:3.0f}%|{bar:12}| {n_fmt}/{total_fmt}, {remaining} left{postfix}"
-"""Progress of a run at a terminal, of a width that does not change; it fits 80 columns."""
 
 
 @as_nmt_errors()
@@ -96,18 +89,14 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
     """
     from nmt.corpus.dataset import open_data
     from nmt.corpus.noise import make_noise
-    from nmt.drawing.charts import LearningCurve
-    from nmt.models.location import BEST
-    from nmt.system.progress import ProgressLog, progress_bar
     from nmt.text.direction import Direction
     from nmt.training import loop, setup
-    from nmt.training.board import FOLDER as BOARD
-    from nmt.training.board import Board, check_board
+    from nmt.training.board import check_board
     from nmt.training.directory import RunDirectory
     from nmt.training.interruption import STOP, Interruptions
-    from nmt.training.live_page import following
     from nmt.training.metrics_log import MetricsLog
     from nmt.training.resume import call_to_resume, resume_run
+    from nmt.training.run_log import RunLog
     from nmt.training.run_records import RunOutcome
     from nmt.training.text_files import check_text
 
@@ -136,33 +125,37 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
         log.warning(warning)
     origin = resume_run(output, state, config, data) if resuming else None
 
-    # What is written.
+    # What is written: the run directory by the first process, and what it tells.
+    progress = state.progress
+    metric = config.train.validation.metric
     metrics = MetricsLog(output, origin.run_seconds if origin else 0.0)
     directory = RunDirectory(output, config, data, state, metrics)
-    board_folder = output / BOARD if config.train.tensorboard and workers.is_first else None
+    run_log = RunLog(output, metrics, progress.update, state.total_updates)
     interruptions = Interruptions(config.train.checkpoint)
-
-    with (
-        directory.opened(origin),
-        following(output) if workers.is_first else contextlib.nullcontext(),
-        contextlib.closing(Board(board_folder, state.progress.update)) as board,
-        contextlib.closing(LearningCurve(output)) as curve,
-    ):
-        where = f"{workers.size} times {workers.device.type}" if workers.size > 1 else str(workers.device)
-        total, before = state.total_updates, state.progress.update
+    is_first = workers.is_first
+    with directory.opened(origin), run_log.opened(shown=is_first, board=config.train.tensorboard):
         pairs = f"{len(data.train):,} training pairs {Direction.of(config.data)}"
-        where += f" in {config.train.precision}"
-        log.info(f"{directory.parameters:,} parameters, {pairs}, {total:,} updates on {where}, into {output}")
-        lines = ProgressLog("update", total, before)
-        style = {"bar_format": BAR, "dynamic_ncols": True, "smoothing": 0}
-        bars = progress_bar(total=total, initial=before, shown=workers.is_first, **style)
-        losses = []  # of the reports since the last validation
-        with interruptions.by_signals(), bars as bar:
+        where = f"{workers.size} times {workers.device.type}" if workers.size > 1 else str(workers.device)
+        log.info(
+            f"{directory.parameters:,} parameters, {pairs}, {state.total_updates:,} updates on {where} in "
+            f"{config.train.precision}, into {output}"
+        )
+
+        # All processes validate, write checkpoints and stop together; the first one tells of it.
+        with interruptions.by_signals():
             for event in loop.training_events(state, data.train, config, noise):
-                # All processes take part in validation, checkpoints and stops.
                 match event:
+                    case loop.Reported() if is_first:
+                        run_log.reported(event)
+                    case loop.Skipped() if is_first:
+                        run_log.skipped(event)
                     case loop.ValidationDue():
-                        event.scores = setup.validate(validator, state)
+                        scores = setup.validate(validator, state)
+                        improved = scores is not None and loop.take_scores(state, scores, metric)
+                        if is_first:
+                            run_log.validated(event, scores, validator, improved=improved)
+                            directory.save_models(scores, validator.signatures, improved=improved)
+                            run_log.draw()
                     case loop.Updated():
                         asked = workers.agree(event.update, interruptions.due(event.update))
                         # While updates are skipped, earlier checkpoints must not be rotated out.
@@ -170,85 +163,24 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
                             directory.save_checkpoint()
                             interruptions.done()
                         if asked == STOP:
-                            if workers.is_first and not (validator.is_unseen or state.last_skipped):
-                                directory.save_model(output / BEST, {}, {})
-                            if not workers.is_first:
-                                raise RunInterrupted("")
+                            directory.save_model_of_a_stop(validated=validator.is_unseen)
                             raise RunInterrupted(
                                 "{run}: stopped at update {update}, nothing is lost; resume with: {call}",
                                 run=output,
                                 update=f"{event.update:,}",
                                 call=call_to_resume(output, data.path),
                             )
-                if not workers.is_first:
-                    continue
-
-                # The first process logs, stores the best model and draws.
-                match event:
-                    case loop.Reported():
-                        board.add_values(metrics.write("train", vars(event)))
-                        losses.append(event.loss)
-                        measures = f"loss {event.loss:z.3f}, {event.tokens_per_second:,.0f} tokens/s"
-                        bar.set_postfix_str(measures)
-                        if bar.disable:
-                            lines.report(event.update, metrics.seconds, measures)
-                    case loop.Skipped():
-                        board.add_values(metrics.write("skipped", vars(event)))
-                        log.warning(f"update {event.update}: skipped, its loss or gradient was not finite")
-                    case loop.ValidationDue(scores=None):
-                        loss = sum(losses) / len(losses)
-                        log.info(f"epoch {event.epoch}, update {event.update}: training loss {loss:z.2f}")
-                        losses.clear()
-                        _show_sentences(validator, event.update, output, board)
-                        if not state.last_skipped:  # as above
-                            directory.save_model(output / BEST, {}, {})
-                        directory.record("running")
-                        curve.update()
-                    case loop.Validated():
-                        losses.clear()
-                        board.add_values(metrics.write("valid", {**vars(event), "scores": None, **event.scores}))
-                        log.info(_describe_validation(event))
-                        _show_sentences(validator, event.update, output, board)
-                        if event.improved:
-                            directory.save_model(output / BEST, event.scores, validator.signatures)
-                        directory.record("running")
-                        directory.keep_model(event.scores, validator.signatures)
-                        curve.update()
-                    case loop.Updated():
-                        bar.update()
-                    case loop.Stopped():
-                        advice = "; to continue, raise train.epochs, train.max_updates or train.validation.patience"
-                        what = f"stopped at update {event.update:,}: {event.reason}"
-                        log.info(what + (advice if event.update == before else ""))
+                        if is_first:
+                            run_log.updated()
+                    case loop.Stopped() if is_first:
+                        run_log.stopped(event)
 
         # All updates are done, or validation has not improved for too long.
-        if not state.last_skipped:  # as above
+        if not state.last_skipped:
             directory.save_checkpoint()
         loop.check_learnt(state, output, validated=validator.is_unseen)
-    progress, metric = state.progress, config.train.validation.metric
     best = "" if progress.best is None else f", best {metric} {progress.best:.2f} at update {progress.best_update:,}"
     log.info(f"run directory: {output} ({progress.update:,} updates in {progress.seconds:.0f} s of training{best})")
-    counts = progress.update, progress.epoch
-    return RunOutcome(output, *counts, metric, progress.best, progress.best_update, progress.seconds)
-
-
-def _describe_validation(event: Validated) -> str:
-    values = ", ".join(f"{name} {value:{'.2f' if abs(value) < 1e6 else '.3g'}}" for name, value in event.scores.items())
-    return f"epoch {event.epoch}, update {event.update}: {values}{' (best)' if event.improved else ''}"
-
-
-def _show_sentences(validator: Validator, update: int, output: Path, board: Board) -> None:
-    """Show one sentence of a validation with its translation, and store the attention of those that are watched."""
-    from nmt.training.attention_history import add_attention
-    from nmt.training.live_page import PAGE
-
-    if validator.sample:
-        source, translation, reference = validator.sample
-        board.add_sample(update, source, translation, reference)
-        for line in (source, f"-> {translation}", f"== {reference}"):
-            log.info(f"    {line}")
-    if validator.attention:
-        if not (output / PAGE).exists():
-            log.info(f"live page: {output / PAGE}")
-        add_attention(output, update, validator.watched, validator.attention)
-        board.add_attention(update, validator.attention)
+    return RunOutcome(
+        output, progress.update, progress.epoch, metric, progress.best, progress.best_update, progress.seconds
+    )

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from nmt.system.progress import ProgressLog, progress_bar
 from nmt.system.tables import Table
 from nmt.system.terminal import live_table, showing_messages, write_table
-from nmt.training.run import BAR
+from nmt.training.run_log import BAR
 
 TABLE = Table(("name", "what it is", "n"), [("a\x1b[2J", "word " * 20, "7"), ("b", "", "1,234")], "llr")
 log = logging.getLogger("nmt.some.module")

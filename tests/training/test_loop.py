@@ -2,6 +2,7 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,10 @@ from nmt.training.loop import (
     Step,
     Stopped,
     Updated,
-    Validated,
     ValidationDue,
     plan_epoch,
     start,
+    take_scores,
     train_step,
     training_events,
 )
@@ -156,16 +157,24 @@ def scores(metric: str, values: Iterable[float], losses: Iterable[float] = itert
     return ({"loss": loss, "bleu": 7.0, metric: value} for value, loss in zip(values, losses, strict=False))
 
 
+@dataclass
+class Validated(Event):
+    """A validation that was due, and whether it made the model the best so far."""
+
+    improved: bool
+
+
 def run(
     config: Config, pairs: EncodedPairs, validations: Iterator[Scores] | None = None
 ) -> tuple[list[Event], Progress]:
     state = start(make_model(config), pairs, config.train)
     events: list[Event] = []
     for event in training_events(state, pairs, config):
-        if isinstance(event, ValidationDue):
-            event.scores = validations and next(validations)
-        else:
+        if not isinstance(event, ValidationDue):
             events.append(event)
+        elif validations:
+            improved = take_scores(state, next(validations), config.train.validation.metric)
+            events.append(Validated(event.update, event.epoch, improved))
     return events, state.progress
 
 

@@ -9,7 +9,7 @@ from nmt.config import Config
 from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.models.build import build_model
 from nmt.training.checkpoint import Checkpoint
-from nmt.training.loop import Event, Reported, Skipped, Updated, Validated, ValidationDue, start, training_events
+from nmt.training.loop import Event, Reported, Skipped, Updated, ValidationDue, start, take_scores, training_events
 from nmt.training.state import TrainState, average_weights, capture, restore
 
 PAIRS = EncodedPairs(*(Sequences.pack([[4 + (i + j) % 5 for j in range(1 + i % 4)] for i in range(20)]),) * 2)
@@ -36,7 +36,7 @@ def until(state: TrainState, config: Config, update: int) -> list[Event]:
     events: list[Event] = []
     for event in training_events(state, PAIRS, config):
         if isinstance(event, ValidationDue):
-            event.scores = {"bleu": state.progress.update % 3, "loss": 7.0}
+            take_scores(state, {"bleu": state.progress.update % 3, "loss": 7.0}, config.train.validation.metric)
         events.append(event)
         if isinstance(event, Updated) and event.update == update:
             break
@@ -107,11 +107,9 @@ def test_a_checkpoint_of_an_older_version_can_be_resumed() -> None:
     assert (other.progress.best, other.progress.best_loss, other.progress.best_update) == (1, None, 4)
     for event in training_events(other, PAIRS, config):
         if isinstance(event, ValidationDue):
-            event.scores = {"bleu": 1.0, "loss": 7.0}
-        elif isinstance(event, Validated):
-            validated = event
+            improved = take_scores(other, {"bleu": 1.0, "loss": 7.0}, "bleu")
             break
-    assert (validated.update, validated.improved) == (8, True)  # an unknown loss is worse than any
+    assert (event.update, improved) == (8, True)  # an unknown loss is worse than any
 
 
 def layer(value: float) -> nn.Linear:
