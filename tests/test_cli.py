@@ -269,8 +269,8 @@ EXTRA = [
     ("report -o a.html 'my run'", "; for a model: --model 'my run'"),
     ("evaluate elsewhere", "; for a model: --model DIR"),
     ("translate Hello x", "; for a model: --model runs/x"),
-    ("translate Hello world", "; put the sentence in quotation marks: 'Hello world'"),
-    ("explain I --step 2 'am (too) old.'", "; put the sentence in quotation marks: 'I am (too) old.'"),
+    ("translate Hello world", "; quote the sentence: 'Hello world'"),
+    ("explain I --step 2 'am (too) old.'", "; quote the sentence: 'I am (too) old.'"),
     ("runs x runs/x", ""),
     ("train sample --set train.epochs 2", "; a key is set without a space: --set train.epochs=VALUE"),
 ]

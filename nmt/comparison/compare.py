@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.system.errors import ConfigError, DataError, as_nmt_errors
+from nmt.system.errors import ConfigError, DataError, as_nmt_errors, check_at_least
 from nmt.system.files import AnyPath, AnyPaths, as_names, real_path, write_json, write_text
 from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
@@ -114,8 +114,7 @@ def compare(
 
     if split not in ("test", "valid"):
         raise ConfigError("{split}: must be test or valid", split=Parameter("split", split))
-    if jobs is not None and jobs < 1:
-        raise ConfigError("{jobs}: must be at least 1", jobs=Parameter("jobs", jobs))
+    check_at_least("jobs", jobs, 1)
     given = as_names(comparison)
     to_compare = vary or variants or seeds or config  # what makes a comparison of one config
     file = given[0] if len(given) == 1 and not (to_compare and names_config(given[0])) else None

@@ -17,7 +17,7 @@ from nmt.evaluation.gold_links import GoldLinks, read_alignments
 from nmt.evaluation.training_text import evenly_spaced, is_other_data, read_training_pairs
 from nmt.models.location import find_data
 from nmt.models.storage import SavedModel
-from nmt.system.errors import ConfigError, DataError
+from nmt.system.errors import ConfigError, DataError, check_at_least
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.system.messages import Message, Parameter
 from nmt.text.direction import Direction
@@ -184,8 +184,7 @@ class InputText:
             ConfigError: `sample` is not positive.
             DataError: The split cannot be read, or there are not as many links as sentences.
         """
-        if sample is not None and sample < 1:
-            raise ConfigError("{sample}: must be at least 1", sample=Parameter("sample", sample))
+        check_at_least("sample", sample, 1)
         examples = self.examples
         if examples is None:
             directory = self.data or find_data(models[0])

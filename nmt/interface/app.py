@@ -39,7 +39,7 @@ def _root(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    pass
+    """Options of nmt itself, which has no work of its own."""
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -77,11 +77,12 @@ def main() -> None:
 
 
 def _run() -> int | None:
+    """Run a command and return its exit code; `run_program` shows what it raises, typer's errors of usage included."""
     try:
-        code: int | None = app(standalone_mode=False)
+        code: int | None = app(standalone_mode=False)  # so that typer raises, and neither shows errors nor exits
     except typer.Abort:
-        raise KeyboardInterrupt from None
+        raise KeyboardInterrupt from None  # what typer makes an Abort of
     except Exception as error:
-        usage.explain(error)
+        usage.add_hint(error)
         raise
     return code

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer.core
 
 from nmt.interface.dialect import CommandLine
-from nmt.interface.usage import correct_setting
+from nmt.interface.usage import hint_at_setting
 from nmt.system.errors import CheckpointError, ConfigError, NmtError
 from nmt.system.messages import speaking
 from nmt.system.process import open_output
@@ -24,9 +24,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_TYPE = re.compile(r"(?<=[A-Z\].]) <[\w\[\]]+>")
-_TYPES = {r"{([A-Z|]+)}": r"\1", r"(\d+)<=x<=(\d+)": r"\1 to \2", r"x>=(\d+)": r"from \1"}
-"""What Typer writes of types and ranges, and what --help says instead; never much longer, as lines are wrapped."""
+_TYPE_AFTER_NAME = re.compile(r"(?<=[A-Z\].]) <[\w\[\]]+>")
+"""The type that Typer writes after the name of a value: ` <path>` in `DIR <path>`."""
+_PLAIN = {r"{([A-Z|]+)}": r"\1", r"(\d+)<=x<=(\d+)": r"\1 to \2", r"x>=(\d+)": r"from \1"}
+"""What Typer writes, and what people read: {DIR} is DIR, 1<=x<=1000 is 1 to 1000, and x>=1 is from 1."""
+
+
+def _without_types(text: str) -> str:
+    """Help without types; spaces take their place, as the columns that follow on a line must not move."""
+    text = _TYPE_AFTER_NAME.sub(lambda found: " " * len(found[0]), text)
+    for written, plain in _PLAIN.items():
+        text = re.sub(written, plain, text)
+    return text
 
 
 class Command(typer.core.TyperCommand):
@@ -34,11 +43,11 @@ class Command(typer.core.TyperCommand):
 
     def get_help(self, ctx: Any) -> str:
         """The help without types: DIR, where Typer writes {DIR} and DIR <path>."""
-        full: str = super().get_help(ctx)
-        text = _TYPE.sub(lambda found: " " * len(found[0]), full)  # the next line begins below
-        for written, plain in _TYPES.items():
-            text = re.sub(written, plain, text)
-        return text
+        return _without_types(super().get_help(ctx))
+
+    def get_usage(self, ctx: Any) -> str:
+        """The line above an error of usage."""
+        return _without_types(super().get_usage(ctx))
 
     def make_context(self, *arguments: Any, **keywords: Any) -> Any:
         """Read the options."""
@@ -53,26 +62,27 @@ class Command(typer.core.TyperCommand):
     @contextlib.contextmanager
     def _naming_options(self) -> Iterator[None]:
         """Name options, where the library names parameters, in messages and errors of the block."""
-        dialect = CommandLine({str(parameter.name): _name(parameter) for parameter in self.params})
+        dialect = CommandLine({str(parameter.name): _option_name(parameter) for parameter in self.params})
         try:
             with speaking(dialect), showing_messages():
                 yield
         except NmtError as error:
-            error.dialect = dialect
+            error.dialect = dialect  # its text is asked for after the block
             raise
 
 
-def _name(parameter: Any) -> str:
+def _option_name(parameter: Any) -> str:
     """The name of an option, or that of an argument without dashes."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar or parameter.name.upper())
     return str(next(option for option in parameter.opts if option.startswith("--")))
 
 
-def begin(module: str) -> None:
-    """Import a module with everything that a command needs, and let Ctrl-C raise KeyboardInterrupt from then on.
+def import_libraries(module: str) -> None:
+    """Import a module that brings the heavy libraries of a command, and let Ctrl-C raise KeyboardInterrupt afterwards.
 
-    Before, Ctrl-C ends the process at once: nothing is to be cleaned up while libraries are imported.
+    While libraries are imported, Ctrl-C ends the process at once, as nothing is to be cleaned up. A command names the
+    module that does its work; the libraries that this one imports later, in functions, are those of rare options.
     """
     importlib.import_module(module)
     raise_on_interrupt()
@@ -87,12 +97,12 @@ def choose_config(argument: str | None, option: str | None, overrides: Sequence[
     given = sorted({name for name in (argument, option) if name})
     if len(given) != 1:
         found = " and ".join(given) or "none"
-        raise ConfigError(f"give one config, a file or a name; found {found}{correct_setting(overrides)}")
+        raise ConfigError(f"give one config, a file or a name; found {found}{hint_at_setting(overrides)}")
     return given[0]
 
 
-def report_model(model: object) -> None:
-    """Log which model a command takes if it is given none: one of several, and at a terminal any."""
+def log_default_model(model: object) -> None:
+    """Without --model, log which run is used, if there are several to choose from or if a person watches."""
     if model:
         return
     from nmt.models.location import newest_run

@@ -7,7 +7,7 @@ import typer
 
 import nmt
 from nmt.interface import options
-from nmt.interface.command import begin, choose_config, show
+from nmt.interface.command import choose_config, import_libraries, show
 from nmt.interface.options import complete_comparison, complete_config, parse_seeds
 from nmt.system.errors import ConfigError, TrainingError
 
@@ -94,7 +94,7 @@ def compare(
 
     Example: nmt compare --config tatoeba_small --vary model.attention.score=additive,dot,general --budget-minutes 5
     """
-    begin("nmt.comparison.trial")
+    import_libraries("nmt.comparison.trial")
     if cell is not None:
         from nmt.comparison.trial import run_trial
 
@@ -192,7 +192,7 @@ def backtranslate(
 
     Example: nmt backtranslate tatoeba_small --text sentences.de --output runs/more
     """
-    begin("nmt.comparison.synthetic_pairs")
+    import_libraries("nmt.comparison.synthetic_pairs")
     synthesis = nmt.backtranslate(
         choose_config(config_argument, config, overrides),
         text=text or (),

@@ -2,7 +2,7 @@
 
 import nmt
 from nmt.interface import options
-from nmt.interface.command import begin, choose_config, show
+from nmt.interface.command import choose_config, import_libraries, show
 
 
 def show_attentions() -> None:
@@ -10,7 +10,7 @@ def show_attentions() -> None:
 
     Example: nmt attentions
     """
-    begin("nmt.layers.attention.catalog")
+    import_libraries("nmt.layers.attention.catalog")
     from nmt.layers.attention.catalog import describe_mechanisms
 
     show(describe_mechanisms())
@@ -25,10 +25,10 @@ def show_config(
 
     Example: nmt config show tatoeba_small --set train.epochs=3
     """
-    begin("nmt.config")
-    from nmt.config import show_config
+    import_libraries("nmt.config")
+    from nmt.config import show_config as describe_config
 
-    show(show_config(choose_config(config_argument, config, overrides), overrides or ()))
+    show(describe_config(choose_config(config_argument, config, overrides), overrides or ()))
 
 
 def check_config(
@@ -40,11 +40,11 @@ def check_config(
 
     Example: nmt config check mine.yaml
     """
-    begin("nmt.config")
+    import_libraries("nmt.config")
     name = choose_config(config_argument, config, overrides)
     settings = nmt.load_config(name, overrides or ())
     if name != "base":  # which has no languages, as others extend it
-        _ = settings.data.languages
+        _ = settings.data.languages  # raises an error if one is missing
     show(f"{name}: no problems\n")
 
 
@@ -53,7 +53,7 @@ def show_schema() -> None:
 
     Example: nmt config schema > nmt.schema.json
     """
-    begin("nmt.config")
+    import_libraries("nmt.config")
     import json
 
     from nmt.config.description import json_schema

@@ -8,7 +8,7 @@ import typer
 
 import nmt
 from nmt.interface import options
-from nmt.interface.command import begin, choose_config, show
+from nmt.interface.command import choose_config, import_libraries, show
 from nmt.interface.options import complete_config
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def preprocess(
 
     Example: nmt preprocess --config tatoeba_small --source deu-eng.zip
     """
-    begin("nmt.corpus.dataset")
+    import_libraries("nmt.corpus.dataset")
     given = choose_config(config_argument, config, overrides) if config_argument or config else "tatoeba"
     data = nmt.preprocess(
         given,
@@ -83,7 +83,7 @@ def describe_data(
 
     Example: nmt data data/prepared/tatoeba_small
     """
-    begin("nmt.corpus.data_report")
+    import_libraries("nmt.corpus.data_report")
     from nmt.corpus.data_report import read_report
 
     show(read_report(directory))

@@ -18,7 +18,11 @@ class CommandLine:
         self.options = options
 
     def say_parameter(self, name: str, value: object) -> str:
-        """The option, and the value as a shell takes it."""
+        """The option, and the value as a shell takes it.
+
+        overwrite=True is --overwrite, and False --no-overwrite; src="a b" is --src 'a b'; ref=["a", "b"] is --ref a
+        --ref b; overrides={"train.epochs": 3} is --set train.epochs=3.
+        """
         if isinstance(value, Mapping):
             from nmt.config.tree import in_one_line
 
@@ -40,4 +44,5 @@ class CommandLine:
         return " ".join([shlex.join(call.launcher), call.function, *words])
 
     def _option(self, name: str) -> str:
+        """The name of an option; a parameter that the command does not have is said as one of the same name."""
         return self.options.get(name) or f"--{name.replace('_', '-')}"

@@ -8,7 +8,7 @@ import typer
 
 import nmt
 from nmt.interface import options
-from nmt.interface.command import begin, report_model, show
+from nmt.interface.command import import_libraries, log_default_model, show
 from nmt.system.errors import ConfigError
 from nmt.system.messages import Parameter
 
@@ -91,7 +91,7 @@ def evaluate(
 
     Example: nmt evaluate --split test --json scores.json
     """
-    begin("nmt.evaluation.model_evaluation")
+    import_libraries("nmt.evaluation.model_evaluation")
     evaluation = nmt.evaluate(
         model=model or (),
         split=split,
@@ -231,14 +231,10 @@ def look_at_attention(
 
     Example: nmt attention "She kissed him." --picture kiss.png; nmt attention --split test --output attention.html
     """
-    begin("nmt.inspection.explorer_data")
-    report_model(model)
+    import_libraries("nmt.inspection.explorer_data")
+    log_default_model(model)
     if output is None:
-        for name, given in (("against", against), ("training", training)):
-            if given:
-                raise ConfigError(
-                    "{option} is for a page: add {page}", option=Parameter(name), page=Parameter("output", "FILE.html")
-                )
+        _refuse_for_numbers(against=bool(against), training=training)
         report = nmt.measure_attention(
             sentence=sentence,
             model=model,
@@ -260,18 +256,9 @@ def look_at_attention(
         )
         _show_attention(report, picture=picture, is_sentence=sentence is not None)
         return
-    for name, is_given in (
-        ("target", target is not None),
-        ("json_path", json_path is not None),
-        ("picture", picture is not None),
-        ("forced", forced),
-    ):
-        if is_given:
-            raise ConfigError(
-                "{option} does not go with {output}, which writes a page",
-                option=Parameter(name),
-                output=Parameter("output"),
-            )
+    _refuse_for_page(
+        target=target is not None, json_path=json_path is not None, picture=picture is not None, forced=forced
+    )
     nmt.explore(
         sentence=sentence,
         model=model,
@@ -291,6 +278,23 @@ def look_at_attention(
         allowed_classes=allowed_classes or (),
     )
     log.info(f"page: {output}")
+
+
+def _refuse_for_numbers(**given: bool) -> None:
+    """Refuse options of a page where none is written."""
+    for name, is_given in given.items():
+        if is_given:
+            page = Parameter("output", "FILE.html")
+            raise ConfigError("{option} is for a page: add {page}", option=Parameter(name), page=page)
+
+
+def _refuse_for_page(**given: bool) -> None:
+    """Refuse options of numbers where a page is written."""
+    for name, is_given in given.items():
+        if is_given:
+            option = Parameter(name)
+            page = Parameter("output")
+            raise ConfigError("{option} does not go with {page}, which writes a page", option=option, page=page)
 
 
 def _show_attention(report: "nmt.AttentionReport", *, picture: Path | None, is_sentence: bool) -> None:
@@ -335,7 +339,7 @@ def explain(
 
     Example: nmt explain "She kissed him." --step 3; nmt explain "She kissed him." --against runs/bahdanau
     """
-    begin("nmt.inspection.record")
+    import_libraries("nmt.inspection.record")
     show(
         nmt.explain(
             sentence=sentence,
@@ -376,8 +380,8 @@ def report(
 
     Example: nmt report --model runs/luong --against runs/bahdanau --output report.html
     """
-    begin("nmt.inspection.model_report")
-    report_model(model)
+    import_libraries("nmt.inspection.model_report")
+    log_default_model(model)
     page = nmt.report(
         output=output,
         model=model,

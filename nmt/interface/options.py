@@ -1,7 +1,7 @@
 """Options that several commands share, what completes them in a shell, and what reads them.
 
-An option of a single command stands beside its parameter. Each has its default in the signature of the command, and a
-test holds it, and its limits, equal to those of the public function and the config.
+An option of a single command stands beside its parameter. Each has its default in the signature of the command; a test
+holds it equal to that of the public function, and the limits of the search to those of the config.
 """
 
 from pathlib import Path
@@ -33,7 +33,9 @@ def complete_comparison(incomplete: str) -> list[str]:
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """Seeds from text: 3 is how many, the seeds 1, 2 and 3; 1,2,3 are seeds, and so is 7, with a comma behind it.
+    """Seeds from text. A single number is how many: `3` is 1, 2, 3. With a comma they are the seeds: `4,2`, or `7,`.
+
+    A negative number is a seed.
 
     Raises:
         ConfigError: They are not whole numbers, or it is no possible number of seeds.

@@ -7,7 +7,7 @@ import typer
 
 import nmt
 from nmt.interface import options
-from nmt.interface.command import begin, choose_config, show
+from nmt.interface.command import choose_config, import_libraries, show
 from nmt.system.errors import printable
 from nmt.system.process import open_output
 
@@ -35,7 +35,7 @@ def train(
 
     Example: nmt train --config tatoeba_small --set model.attention.score=additive --output runs/additive
     """
-    begin("nmt.training.directory")
+    import_libraries("nmt.training.directory")
     nmt.train(
         choose_config(config_argument, config, overrides),
         data=data,
@@ -67,7 +67,7 @@ def check(
 
     Example: nmt check --config tatoeba_small; nmt check --config tatoeba_small --for ctranslate2
     """
-    begin("nmt.training.readiness")
+    import_libraries("nmt.training.readiness")
     findings = nmt.check(
         choose_config(config_argument, config, overrides),
         data=data,
@@ -106,7 +106,7 @@ def average(
 
     Example: nmt average runs/tatoeba --last 5 --output runs/tatoeba-average
     """
-    begin("nmt.models.storage")
+    import_libraries("nmt.models.storage")
     nmt.average(models=models, output=output, last=last, overwrite=overwrite, allowed_classes=allowed_classes or ())
 
 
@@ -119,7 +119,7 @@ def show_runs(
 
     Example: nmt runs
     """
-    begin("nmt.training.run_records")
+    import_libraries("nmt.training.run_records")
     from nmt.training.run_records import list_runs
 
     show(list_runs(directory))

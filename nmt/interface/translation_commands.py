@@ -7,7 +7,7 @@ import typer
 
 import nmt
 from nmt.interface import options
-from nmt.interface.command import begin, report_model
+from nmt.interface.command import import_libraries, log_default_model
 
 
 def translate(
@@ -88,11 +88,11 @@ def translate(
 
     Example: nmt translate "She kissed him." --attention kiss.png
     """
-    begin("nmt.translation.translator")
-    from nmt.translation.translate import translate
+    import_libraries("nmt.translation.translator")
+    from nmt.translation.translate import translate as translate_text
 
-    report_model(model)
-    translate(
+    log_default_model(model)
+    translate_text(
         sentence=sentence,
         model=model or (),
         input=input,
@@ -138,11 +138,11 @@ def score(
 
     Example: nmt score --src test.en --tgt test.de > test.scores
     """
-    begin("nmt.translation.translator")
-    from nmt.translation.probability import score
+    import_libraries("nmt.translation.translator")
+    from nmt.translation.probability import score as score_pairs
 
-    report_model(model)
-    score(
+    log_default_model(model)
+    score_pairs(
         src=src,
         tgt=tgt,
         model=model or (),
@@ -239,10 +239,10 @@ def serve(
 
     Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
     """
-    begin("nmt.translation.translator")
+    import_libraries("nmt.translation.translator")
     from nmt.serving.serve import exit_if_busy
 
-    report_model(model)
+    log_default_model(model)
     nmt.serve(
         model=model or (),
         host=host,
@@ -263,7 +263,7 @@ def serve(
         device=device,
         allowed_classes=allowed_classes or (),
     )
-    exit_if_busy()
+    exit_if_busy()  # a model may still compute for a client that has gone
 
 
 def _check_format(name: str) -> str:
@@ -307,8 +307,8 @@ def export(
 
     Example: nmt export --model runs/mine --to ctranslate2 --output mine-ctranslate2
     """
-    begin("nmt.models.storage")
-    report_model(model)
+    import_libraries("nmt.models.storage")
+    log_default_model(model)
     nmt.export(
         to=to,
         output=output,

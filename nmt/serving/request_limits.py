@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nmt.system.errors import ConfigError
+from nmt.system.errors import ConfigError, check_at_least
 from nmt.system.limits import KIB
 from nmt.system.messages import Parameter
 
@@ -40,8 +40,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if isinstance(value, int) and value < 1:
-                raise ConfigError("{given}: must be at least 1", given=Parameter(name, value))
+            if isinstance(value, int):
+                check_at_least(name, value, 1)
         if self.max_queue < self.max_sentences:
             raise ConfigError(
                 "{max_queue} is less than {max_sentences}: a large request would never be accepted",

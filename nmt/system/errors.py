@@ -9,6 +9,14 @@ from nmt.system.messages import Dialect, Message, Parameter
 from nmt.system.messages import printable as printable
 from nmt.system.messages import shorten as shorten
 
+_OUT_OF_MEMORY = (
+    "cannot allocate memory",
+    "can't allocate memory",
+    "not enough memory",
+    "bad_alloc",
+    "out of memory",
+    "could not create a primitive",
+)
 SHOWN_NAMES = 5
 """Maximum number of names that a message lists."""
 CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -26,16 +34,17 @@ class NmtError(Exception):
 
     Attributes:
         problems: What is wrong.
-        dialect: How the parameters are named; None as the front end of the moment names them. A front end sets it in
-            errors that leave it.
+        dialect: How the parameters are named. None is the dialect that the process speaks when the text is asked for;
+            a front end sets its own in errors that leave it.
     """
 
     def __init__(self, *problems: str | Message, **values: object) -> None:
         if values:
-            (text,) = problems
-            problems = (Message(str(text), **values),)
+            if len(problems) != 1:
+                raise TypeError("values belong to a single problem; give each of several as a Message with its own")
+            problems = (Message(str(problems[0]), **values),)
         self.problems = tuple(problem if isinstance(problem, Message) else Message(problem) for problem in problems)
-        super().__init__(*map(str, self.problems))
+        super().__init__(*map(str, self.problems))  # for those who read `args`; `str` of the error asks again
         self.dialect: Dialect | None = None
 
     @property
@@ -66,12 +75,16 @@ class CheckpointError(NmtError):
 
 
 class TrainingError(NmtError):
-    """A run diverged, or learnt nothing. The message is empty if another process of the run shows it."""
+    """A run diverged, or learnt nothing.
+
+    Of several processes the first one shows the message; in others it is empty.
+    """
 
 
 class RunInterrupted(NmtError):
-    """A run was stopped by a signal, after a checkpoint. The message says how to continue; it is empty in all but the
-    first of several processes.
+    """A run was stopped by a signal, after a checkpoint. The message says how to continue.
+
+    Of several processes the first one shows the message; in others it is empty.
     """
 
 
@@ -98,7 +111,7 @@ def when_out_of_memory(advice: str | Message) -> Iterator[None]:
 
 @contextlib.contextmanager
 def as_nmt_errors() -> Iterator[None]:
-    """Raise what the system says of a path or a disk as an `NmtError`.
+    """Turn errors of the system, about a path, a disk or memory, into an `NmtError`; for a block or as a decorator.
 
     Raises:
         DataError: A file or folder cannot be read or written, or its name cannot be used.
@@ -120,7 +133,7 @@ def as_nmt_errors() -> Iterator[None]:
 
 def add_remedy(error: OSError, remedy: Message) -> None:
     """Keep with a system error how to go on once the disk has room, for `describe_system_error`."""
-    vars(error)["remedy"] = remedy
+    error.remedy = remedy  # type: ignore[attr-defined]  # an exception takes any attribute
 
 
 def describe_system_error(error: OSError) -> Message:
@@ -133,25 +146,30 @@ def describe_system_error(error: OSError) -> Message:
     reason = printable(str(error.strerror or error))
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return Message("{name}: {reason}", name=name, reason=reason)
-    remedy = vars(error).get("remedy", "run the command again")
+    remedy = getattr(error, "remedy", "run the command again")
     return Message("{name}: {reason}; make room and {remedy}", name=name, reason=reason, remedy=remedy)
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether memory ran out: PyTorch has no single exception class for it on all devices."""
-    if isinstance(error, OSError | NmtError):  # an NmtError has its own advice
-        return isinstance(error, OSError) and error.errno == errno.ENOMEM
-    words = str(error).lower().replace("cannot", "can't")
-    return isinstance(error, MemoryError) or any(known in words for known in _OUT_OF_MEMORY)
+    """True if memory ran out: PyTorch has no single exception class for it on all devices, but uses these words."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, MemoryError):
+        return True
+    if isinstance(error, NmtError):  # which has its own advice
+        return False
+    words = str(error).lower()
+    return any(known in words for known in _OUT_OF_MEMORY)
 
 
-_OUT_OF_MEMORY = (
-    "can't allocate memory",
-    "not enough memory",
-    "bad_alloc",
-    "out of memory",
-    "could not create a primitive",
-)
+def check_at_least(name: str, value: int | None, least: int) -> None:
+    """Check a parameter that is a number, or None if it is not given.
+
+    Raises:
+        ConfigError: The value is less than `least`.
+    """
+    if value is not None and value < least:
+        raise ConfigError("{given}: must be at least {least}", given=Parameter(name, value), least=least)
 
 
 def list_names(names: Sequence[str], most: int = SHOWN_NAMES) -> str:
@@ -162,5 +180,9 @@ def list_names(names: Sequence[str], most: int = SHOWN_NAMES) -> str:
 
 
 def name_differences(values: Iterable[tuple[str, object, object]]) -> list[str]:
-    """Of names with two values each, there and here, those that differ."""
+    """The names whose two values differ, each with both.
+
+    Args:
+        values: Names with the value that is stored there and the one that is given here.
+    """
     return [f"{name} ({shorten(repr(a))} there, {shorten(repr(b))} here)" for name, a, b in values if a != b]

@@ -40,7 +40,7 @@ class _Unset(Enum):
 
 
 UNSET = _Unset.UNSET
-"""In place of the value of a parameter of which only the name is said."""
+"""The value of a parameter that is named without a value."""
 
 
 class Dialect(Protocol):
@@ -111,8 +111,8 @@ class Message:
     """A problem as words with the values that they speak of.
 
     Args:
-        text: The words. With values, {name} stands for each, as for `str.format`; without values it is text as it is,
-            and may hold braces.
+        text: The words. With values, {name} stands for each, as for `str.format`, and {{ for a brace; without values
+            it is text as it is, and may hold braces.
         values: Parameters, calls and problems, which depend on the dialect; and text, which does not.
     """
 
@@ -126,14 +126,14 @@ class Message:
         for value in self.values.values():
             if isinstance(value, Parameter):
                 yield value
-            else:  # those of a problem, or of an error that is part of this one
-                yield from getattr(value, "parameters", ())
+            elif hasattr(value, "parameters"):  # another message, or an error that is part of this one
+                yield from value.parameters
 
     def say(self, dialect: Dialect) -> str:
         """The problem in a dialect."""
         if not self.values:
             return self.text
-        return self.text.format(**{name: say(value, dialect) for name, value in self.values.items()})
+        return self.text.format(**{name: say_part(value, dialect) for name, value in self.values.items()})
 
     def __str__(self) -> str:
         return self.say(_front_end.dialect)
@@ -142,7 +142,7 @@ class Message:
         return f"Message({str(self)!r})"
 
 
-def say(part: object, dialect: Dialect) -> str:
+def say_part(part: object, dialect: Dialect) -> str:
     """A part of a message in a dialect; what does not depend on it is text."""
     saying: Callable[[Dialect], str] | None = getattr(part, "say", None)
     return str(part) if saying is None else saying(dialect)
@@ -155,8 +155,9 @@ class _Python:
         return f"`{name}`" if value is UNSET else f"`{name}={_literal(value)}`"
 
     def say_call(self, call: Call) -> str:
-        (first, *others) = call.arguments.items()
-        words = [_literal(first[1]), *(f"{name}={_literal(value)}" for name, value in others)]
+        words = [f"{name}={_literal(value)}" for name, value in call.arguments.items()]
+        if words:
+            words[0] = words[0].partition("=")[2]  # the first one stands without its name
         return f"nmt.{call.function}({', '.join(words)})"
 
 
@@ -165,7 +166,7 @@ PYTHON: Dialect = _Python()
 
 
 class _FrontEnd:
-    """The front end of the process, which text of messages is for."""
+    """The front end that the process speaks for now: one for all threads, as those of a command say what it says."""
 
     dialect: Dialect = PYTHON
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors, list_names
+from nmt.system.errors import CheckpointError, ConfigError, as_nmt_errors, check_at_least, list_names
 from nmt.system.files import AnyPath, AnyPaths, as_paths
 from nmt.system.messages import Parameter
 from nmt.system.replacement import locked
@@ -110,8 +110,7 @@ def _latest(paths: Sequence[Path], last: int) -> list[Path]:
 
     if len(paths) != 1:
         raise ConfigError("{last} averages models of one run: give one", last=Parameter("last"))
-    if last < 2:
-        raise ConfigError("{last}: must be at least 2", last=Parameter("last", last))
+    check_at_least("last", last, 2)
     models = sorted((find_run(paths[0]) / MODELS).glob("update-*"))
     if len(models) < last:
         advice = "set train.checkpoint.keep_best before training"

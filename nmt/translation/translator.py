@@ -18,7 +18,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam_tree import BeamTree
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
-from nmt.system.errors import CONTROL, CheckpointError, ConfigError
+from nmt.system.errors import CONTROL, CheckpointError, ConfigError, check_at_least
 from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
 from nmt.text.casing import Casing, capitalize, upper
@@ -306,8 +306,7 @@ class Translator:
                 n_best=Parameter("n_best", n_best),
                 beam_size=Parameter("beam_size", n_best),
             )
-        if n_best < 1:
-            raise ConfigError("{n_best}: must be at least 1", n_best=Parameter("n_best", n_best))
+        check_at_least("n_best", n_best, 1)
 
     def tokenize(self, lines: Sequence[str]) -> list[list[str]]:
         """Source tokens of raw lines; an empty line has none."""

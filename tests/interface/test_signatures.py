@@ -1,10 +1,13 @@
 """Commands have the defaults of the public functions that they call."""
 
+import ast
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Cli
 
 import nmt
 from nmt.config import Config, with_search_options
@@ -29,8 +32,16 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
     "average": (nmt.average,),
     "export": (nmt.export,),
 }
+OTHER_FUNCTIONS = (nmt.load, nmt.load_config, nmt.Translator.translate)
+"""Further functions whose parameters messages name."""
+ROOT = Path(__file__).parents[2]
 PYTHON_ONLY = {"compare": {"variants"}, "attention": {"title"}}
 """Parameters that no option has."""
+
+
+def parameters_of(function: Callable[..., Any]) -> set[str]:
+    """The names of a function's parameters."""
+    return set(inspect.signature(function).parameters)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -65,4 +76,37 @@ def test_limits_of_options_are_those_of_the_config() -> None:
 
 
 def test_every_command_that_calls_a_function_is_compared() -> None:
-    assert set(COMMANDS) - set(FUNCTIONS) == {"data", "runs", "attentions"}
+    without_function = {"data", "runs", "attentions"}
+    missing = set(COMMANDS) - set(FUNCTIONS) - without_function
+    assert not missing, f"add the public function of {missing} to FUNCTIONS"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_in_the_lists_of_commands(name: str) -> None:
+    contributing = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = "".join(line for line in contributing.splitlines() if line.startswith("| `nmt "))
+    assert f"`nmt {name}`" in table or f"`{name}`" in table, "add it to the table of .github/CONTRIBUTING.md"
+    listed = (ROOT / "nmt/interface/README.md").read_text(encoding="utf-8")
+    assert f"`nmt {name}`" in listed or f"`{name}`" in listed, "add it to nmt/interface/README.md"
+
+
+def test_no_line_of_the_list_of_commands_is_cut(cli: Cli) -> None:
+    _, _, listed = cli("--help").out.partition("Commands:")
+    assert [line for line in listed.splitlines() if line.endswith("...")] == []
+
+
+def test_parameters_in_messages_are_those_of_public_functions() -> None:
+    known = {name for functions in FUNCTIONS.values() for function in functions for name in parameters_of(function)}
+    known |= {name for function in OTHER_FUNCTIONS for name in parameters_of(function)}
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "nmt").rglob("*.py"))}
+    unknown = {
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.args[0].value}"
+        for path, text in texts.items()
+        if "from inspect import Parameter" not in text
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", "") in ("Parameter", "check_at_least")
+        and isinstance(node.args[0], ast.Constant)
+        and node.args[0].value not in known
+    }
+    assert unknown == set()
