@@ -103,7 +103,8 @@ Files = Annotated[
     BeforeValidator(_as_tuple),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
 ]
-Metric = Literal["loss", "bleu", "chrf"]
+ValidationMetric = Literal["loss", "bleu", "chrf"]
+"""What may choose the best model: the loss, or a key of `METRICS` in nmt/evaluation/metrics.py."""
 
 
 def key(default: Any, *, unit: str) -> Any:
@@ -1039,7 +1040,7 @@ class ValidationSection(Section):
 
     every: Count | None = key(None, unit="updates")
     """Time between validations; null: each epoch."""
-    metric: Metric = "bleu"
+    metric: ValidationMetric = "bleu"
     """Chooses the best model and stops the run."""
     patience: Count | None = key(5, unit="validations")
     """Stop after so many validations without a new best; null never stops."""

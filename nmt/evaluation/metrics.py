@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from nmt.config import Config, TextSection
+from nmt.config import Config, TextSection, ValidationMetric
 from nmt.corpus.example import Example
 from nmt.text.casing import Casing, casing_of, lower
 from nmt.text.direction import Direction
@@ -105,8 +105,8 @@ METRICS = {
     "ter": Metric("TER", _ter, higher_is_better=False),  # Snover et al., 2006; ignores case, as in sacreBLEU
 }
 """All metrics by key."""
-QUICK_METRICS = ("bleu", "chrf")
-"""Those that training validates with."""
+QUICK_METRICS = tuple(name for name in get_args(ValidationMetric) if name != "loss")
+"""Those that training validates with, as the config names them."""
 
 
 def higher_is_better(key: str) -> bool:

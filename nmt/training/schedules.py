@@ -1,11 +1,20 @@
 """Schedules: the learning rate and the ratio of teacher forcing."""
 
 import math
+from typing import assert_never
 
 import torch
 from torch import Tensor
 
-from nmt.config import ConstantForcingSection, ScheduleSection, TeacherForcingSection
+from nmt.config import (
+    ConstantForcingSection,
+    ConstantRateSection,
+    CosineRateSection,
+    InverseRootRateSection,
+    PlateauRateSection,
+    ScheduleSection,
+    TeacherForcingSection,
+)
 from nmt.models.base import WordChooser
 
 
@@ -32,17 +41,22 @@ class LearningRateSchedule:
         config = self.config
         if update < config.warmup:
             return update / config.warmup
-        if config.name == "inverse_sqrt":
-            return math.sqrt(config.warmup / update)
-        if config.name == "cosine":
-            progress = (update - config.warmup) / max(1, self.total_updates - config.warmup)
-            return config.floor + (1 - config.floor) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
-        return self.reduction
+        match config:
+            case ConstantRateSection():
+                return 1.0
+            case PlateauRateSection():
+                return self.reduction
+            case InverseRootRateSection():
+                return math.sqrt(config.warmup / update)
+            case CosineRateSection():
+                progress = (update - config.warmup) / max(1, self.total_updates - config.warmup)
+                return config.floor + (1 - config.floor) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+        assert_never(config)
 
     def validated(self, improved: bool) -> None:
         """Record a validation; only affects plateau."""
         config = self.config
-        if config.name != "plateau":
+        if not isinstance(config, PlateauRateSection):
             return
         self.waited = 0 if improved else self.waited + 1
         if self.waited > config.patience:

@@ -1,13 +1,13 @@
 import math
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import sacrebleu
 from sacrebleu.metrics import CHRF
 
-from nmt.config import TextSection
+from nmt.config import TextSection, ValidationMetric
 from nmt.corpus.example import Example
 from nmt.evaluation.metrics import (
     METRICS,
@@ -200,6 +200,11 @@ def test_a_metric_may_read_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tested.mean == pytest.approx(expected, abs=5)
     _, copies = compare_systems([("a", hypotheses), ("b", sources)], examples, CASED, metrics=["copied"])["copied"]
     assert (copies.score, copies.p_value) == (100, pytest.approx(0, abs=0.01))
+
+
+def test_every_metric_that_may_choose_a_model_is_computed() -> None:
+    scores = score_corpus([Example("a", ("b c d e",))], ["b c d e"], ScoringRules.for_text(TextSection(), "de"))
+    assert {"loss", *scores} == set(get_args(ValidationMetric))
 
 
 def test_every_metric_says_which_way_is_better() -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -142,6 +142,12 @@ TABLE: dict[str, tuple[dict[str, Any], Step]] = {
     "adadelta": ({**COMMON, "rho": 0.8, "epsilon": EPSILON}, adadelta),
     "muon": ({**ADAM, "momentum": MOMENTUM}, muon),
 }
+"""Settings of every optimiser, and its step by hand."""
+
+
+def test_every_optimiser_has_a_step_by_hand() -> None:
+    (kinds, *_) = get_args(OptimizerSection)
+    assert {kind.model_fields["name"].default for kind in get_args(kinds)} == set(TABLE)
 
 
 @pytest.mark.parametrize("name", TABLE)

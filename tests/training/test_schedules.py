@@ -1,10 +1,11 @@
 import math
+from typing import get_args
 
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import TeacherForcingSection, TrainSection
+from nmt.config import ScheduleSection, TeacherForcingSection, TrainSection
 from nmt.text.vocabulary import BOS_ID
 from nmt.training.schedules import LearningRateSchedule, draw_choices, forcing_ratio
 
@@ -17,26 +18,32 @@ def forcing(**options: object) -> TeacherForcingSection:
     return TrainSection(teacher_forcing=options).teacher_forcing
 
 
-@pytest.mark.parametrize(
-    ("schedule", "expected"),
-    [
-        ({"name": "constant"}, {1: 1.0, 50: 1.0, 100: 1.0}),
-        ({"name": "constant", "warmup": 10}, {1: 0.1, 9: 0.9, 10: 1.0, 100: 1.0}),
-        ({"name": "plateau"}, {1: 1.0, 100: 1.0}),
-        ({"name": "plateau", "warmup": 4}, {1: 0.25, 3: 0.75, 4: 1.0, 100: 1.0}),
-        (
-            {"name": "inverse_sqrt", "warmup": 4},  # sqrt(4 / update)
-            {1: 0.25, 2: 0.5, 3: 0.75, 4: 1.0, 16: 0.5, 64: 0.25, 100: 0.2},
-        ),
-        (
-            {"name": "cosine", "floor": 0.0},  # (1 + cos(pi u / 100)) / 2
-            {25: (1 + math.sqrt(0.5)) / 2, 50: 0.5, 75: (1 - math.sqrt(0.5)) / 2, 100: 0.0, 120: 0.0},
-        ),
-        ({"name": "cosine", "floor": 0.2}, {50: 0.6, 100: 0.2}),
-        ({"name": "cosine", "floor": 0.0, "warmup": 20}, {5: 0.25, 19: 0.95, 20: 1.0, 60: 0.5, 100: 0.0}),
-        ({"name": "cosine", "floor": 0.1, "warmup": 100}, {50: 0.5, 100: 1.0}),
-    ],
-)
+SHARES: list[tuple[dict[str, object], dict[int, float]]] = [
+    ({"name": "constant"}, {1: 1.0, 50: 1.0, 100: 1.0}),
+    ({"name": "constant", "warmup": 10}, {1: 0.1, 9: 0.9, 10: 1.0, 100: 1.0}),
+    ({"name": "plateau"}, {1: 1.0, 100: 1.0}),
+    ({"name": "plateau", "warmup": 4}, {1: 0.25, 3: 0.75, 4: 1.0, 100: 1.0}),
+    (
+        {"name": "inverse_sqrt", "warmup": 4},  # sqrt(4 / update)
+        {1: 0.25, 2: 0.5, 3: 0.75, 4: 1.0, 16: 0.5, 64: 0.25, 100: 0.2},
+    ),
+    (
+        {"name": "cosine", "floor": 0.0},  # (1 + cos(pi u / 100)) / 2
+        {25: (1 + math.sqrt(0.5)) / 2, 50: 0.5, 75: (1 - math.sqrt(0.5)) / 2, 100: 0.0, 120: 0.0},
+    ),
+    ({"name": "cosine", "floor": 0.2}, {50: 0.6, 100: 0.2}),
+    ({"name": "cosine", "floor": 0.0, "warmup": 20}, {5: 0.25, 19: 0.95, 20: 1.0, 60: 0.5, 100: 0.0}),
+    ({"name": "cosine", "floor": 0.1, "warmup": 100}, {50: 0.5, 100: 1.0}),
+]
+"""Schedules, and the share of the learning rate at some updates of 100."""
+
+
+def test_every_schedule_has_expected_shares() -> None:
+    (kinds, *_) = get_args(ScheduleSection)
+    assert {kind.model_fields["name"].default for kind in get_args(kinds)} == {each["name"] for each, _ in SHARES}
+
+
+@pytest.mark.parametrize(("schedule", "expected"), SHARES)
 def test_learning_rate(schedule: dict[str, object], expected: dict[int, float]) -> None:
     rate = rate_of(**schedule)
     assert {update: rate.share(update) for update in expected} == pytest.approx(expected, abs=1e-12)
