@@ -1,9 +1,11 @@
-"""The steps of back-translation and distillation, each of which leaves a file or a folder when it is done."""
+"""Back-translation and distillation: models that make pairs, models that learn from them, and what that brings.
+
+Each step leaves a file or a folder when it is done. The pairs themselves are those of nmt/corpus/synthetic.py.
+"""
 
 import logging
 import math
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,23 +14,22 @@ from nmt.config.outputs import check_output
 from nmt.corpus import Pair
 from nmt.corpus.data_report import format_markdown
 from nmt.corpus.dataset import has_repaired_references, open_data
-from nmt.corpus.example import Example, read_examples
-from nmt.corpus.identity import identities
+from nmt.corpus.example import Example
 from nmt.corpus.lines import read_file_lines
 from nmt.corpus.marker_schema import MARKER as DATA
 from nmt.corpus.marker_schema import read_marker
 from nmt.corpus.prepare import fit_to_data, write_data
-from nmt.corpus.sources import LineReport, find_files, read_sentences
+from nmt.corpus.sources import find_files
+from nmt.corpus.synthetic import RoundTrip, SyntheticPairs, Translate
 from nmt.evaluation.breakdown import Breakdown, accuracy_by_frequency
 from nmt.evaluation.input_text import EvaluationSet
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import Measures, ModelEvaluation, evaluate_model
-from nmt.evaluation.training_text import count_training_words, read_training_pairs
+from nmt.evaluation.training_text import count_training_words
 from nmt.models.location import find_model, read_value
 from nmt.models.storage import WEIGHTS, SavedModel
 from nmt.system.errors import ConfigError, DataError, name_differences
-from nmt.system.files import check_file, open_text, read_json, read_text, sha256, write_json, write_text
-from nmt.system.limits import MAX_EXAMPLES
+from nmt.system.files import read_json, sha256, write_json, write_text
 from nmt.system.messages import Parameter
 from nmt.system.tables import ReportSection, Table
 from nmt.text.direction import Direction
@@ -42,8 +43,7 @@ log = logging.getLogger(__name__)
 
 MARKER = "backtranslation.json"
 CONFIG = "config.yaml"
-ORIGINAL = "original.txt"
-"""What is to be translated, once it is collected."""
+GREEDY: Mapping[str, object] = {"decode.beam_size": 1}
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,10 @@ class Steps:
     tag: str | None
     split: str
 
-    def files(self, name: str) -> list[str]:
-        """Two parallel files, in the order of the config's languages."""
-        return [str(self.folder / f"{name}.{code}") for code in self.config.data.file_languages]
+    @property
+    def pairs(self) -> SyntheticPairs:
+        """The pairs that models make."""
+        return SyntheticPairs(self.folder, self.config.data, self.data, self.text, from_source=bool(self.teacher))
 
     @property
     def data(self) -> Path:
@@ -95,15 +96,10 @@ class Steps:
                     languages=direction,
                     wanted=wanted,
                 )
-        synthetic = {"source": self.files("synthetic"), "weight": self.weight, "tag": self.tag}
+        synthetic = {"source": list(map(str, self.pairs.files("synthetic"))), "weight": self.weight, "tag": self.tag}
         extra = {**self.config.data.model_dump(mode="json")["extra"], "synthetic": synthetic}
         complete = load_config(self.config, {"data.extra": extra})
-        for text in () if (self.folder / ORIGINAL).exists() else map(Path, self.text):
-            report = LineReport(0)
-            sentences = sum(1 for sentence in read_sentences(check_file(text, None), report) if sentence.strip())
-            if not sentences and not report.malformed:
-                raise DataError(f"{text}: is empty; give a file with sentences, one per line")
-            report.check(self.config.data.max_malformed if sentences else None)
+        self.pairs.check_text()
         return complete
 
     def claim(self) -> None:
@@ -161,18 +157,28 @@ class Steps:
         Returns:
             The tables, and the evaluation of the final model.
         """
-        original, files = self.folder / ORIGINAL, [*map(Path, self.files("synthetic"))]
         data = self.prepare(self.config, "alone")
-        if not original.exists():
-            self.collect(original)
+        self.pairs.collect()
         alone = self.train(self.config, "alone")
         models = [find_model(Path(path)) for path in self.teacher] or [self.train(self.reverse(alone), "reverse")]
-        translated = self.translate(models, original, "translated.txt", sample=self.sample)
-        again = None if self.round_trip is None else self.translate([alone], translated, "round_trip.txt")
-        if not all(map(Path.exists, files)):
-            self.write_pairs(files, original, translated, again)
+        back = None
+        if self.round_trip is not None:
+            back = RoundTrip(self.translation_by([alone], GREEDY), self.similarity, self.round_trip)
+        self.pairs.translate(self.translation_by(models, self.search), back)
         complete = fit_to_data(complete, data) if self.teacher else self.go_on(alone, complete)
         return self.evaluate({"pairs alone": alone, "with synthetic pairs": self.train(complete, "complete")})
+
+    @property
+    def search(self) -> Mapping[str, object]:
+        """How sentences are translated: by beam search only if the translations are to be learnt."""
+        if self.sample:
+            return {"decode.sampling.temperature": 1.0, **GREEDY}
+        return {} if self.teacher else GREEDY
+
+    def similarity(self, originals: Sequence[str], returned: Sequence[str]) -> list[float]:
+        """chrF of each sentence that came back, from 0 to 100."""
+        examples = [Example("", (original,)) for original in originals]
+        return sentence_scores(examples, returned, self.rules, "chrf")
 
     def go_on(self, alone: Path, complete: Config) -> Config:
         """The config of the final model, which goes on from the first one for as many updates and validations.
@@ -180,7 +186,7 @@ class Steps:
         Real pairs are repeated, so that an epoch has about as many of them as of synthetic ones.
         """
         first, real = read_config(alone / CONFIG), read_marker(self.data).pairs["train"]
-        synthetic = self.weight * sum(1 for _ in read_file_lines(Path(self.files("synthetic")[1]), None))
+        synthetic = self.weight * sum(1 for _ in read_file_lines(self.pairs.files("synthetic")[1], None))
         values = {
             "parent": {"run": str(alone), "pieces": "own"},
             "data.weight": complete.data.weight * max(1, round(synthetic / real)),
@@ -214,14 +220,14 @@ class Steps:
         Its model goes on from that one for half as many updates.
         """
         (self.folder / "reverse").mkdir(exist_ok=True)
-        valid = [Pair(example.src, example.references[0]) for example in self.examples("valid")]
+        valid = [Pair(example.src, example.references[0]) for example in self.pairs.examples("valid")]
         source: list[str] = []
-        for name, pairs in (("train", self.training_text()), ("valid", valid)):
+        for name, pairs in (("train", self.pairs.training_text()), ("valid", valid)):
             if pairs:
-                files = [*map(Path, self.files(f"reverse/{name}"))]
+                files = self.pairs.files(f"reverse/{name}")
                 source += map(str, files)
                 if not all(map(Path.exists, files)):
-                    self.write(files, pairs)
+                    self.pairs.write(files, pairs)
         values = {
             "name": f"{self.config.name}-reverse",
             "parent": {"run": str(alone), "pieces": "own"},
@@ -238,85 +244,26 @@ class Steps:
         }
         return load_config(self.config, values)
 
-    def write(self, files: Sequence[Path], pairs: Iterable[Pair]) -> None:
-        """Write pairs into two files, in the order of the config's languages; only both of them are a finished step."""
-        with open_text(files[0]) as one, open_text(files[1]) as other:
-            for pair in pairs:
-                for file, text in zip((one, other), pair[:: -1 if self.config.data.reverse else 1], strict=True):
-                    file.write(f"{text}\n")
-
-    def examples(self, split: str) -> list[Example]:
-        """Examples of the pairs alone; none without such a split."""
-        path = self.data / f"{split}.jsonl"
-        return read_examples(path) if path.exists() else []
-
-    def training_text(self) -> list[Pair]:
-        """Training pairs of the pairs alone, without the tags of further corpora, which are no text."""
-        pairs = read_training_pairs(self.data, open_data(self.data).load_processor(), sys.maxsize)
-        for tag in {extra.tag for extra in self.config.data.extra.values() if extra.tag}:
-            pairs = [Pair(src.removeprefix(f"{tag} "), tgt) for src, tgt in pairs]
-        return pairs
-
-    def collect(self, path: Path) -> None:
-        """Write what is to be translated: each sentence once, without those of valid and test.
-
-        Raises:
-            DataError: None is left.
-        """
-        lines: Iterable[str] = (pair.src for pair in self.training_text())
-        report = LineReport(0)
-        if self.text:
-            lines = (line for file in self.text for line in read_sentences(Path(file), report))
-        tests = self.examples("valid") + self.examples("test")
-        texts = [text for example in tests for text in ([example.src] if self.teacher else example.references)]
-        unseen, new, leaks = {*identities(texts).tolist()}, set[int](), 0
-        with open_text(path) as file:
-            for line in filter(None, map(str.strip, lines)):
-                (identity,) = identities([line]).tolist()
-                leaks += identity in unseen
-                if identity not in unseen and identity not in new:
-                    new.add(identity)
-                    file.write(f"{line}\n")
-            if not new:
-                where = ", ".join(self.text) or "training sources"
-                raise DataError(f"{where}: no sentence that is not in valid or test; give more text")
-        for number, places in report.locate():
-            log.warning(f"{path}: left out are {number} ({places})")
-        log.info(f"{path}: {len(new):,} distinct sentences; {leaks:,} left out because valid or test have them")
-
     def open(self, models: Sequence[Path], overrides: Overrides = ()) -> tuple[list[SavedModel], Translator]:
         """Models that translate together; a score of the user's own is trusted, as the config names it."""
         allowed = [self.config.model.attention.score]
         settings = LoadSettings(self.config.train.device, allowed, overrides=overrides)
         return open_translator(models, settings)
 
-    def translate(self, models: Sequence[Path], source: Path, name: str, *, sample: bool = False) -> Path:
-        """A file that is translated line by line, as it is; by search only if the translations are to be learnt."""
-        target = self.folder / name
-        if not target.exists():
-            log.info(f"{target}: translating")
-            drawn = {"decode.sampling.temperature": 1.0} if sample else {}
-            greedy = {} if self.teacher and not sample else {"decode.beam_size": 1}
-            _, translator = self.open(models, drawn | greedy)
-            translate_file(translator, source, target, resume=True)
-        return target
+    def translation_by(self, models: Sequence[Path], search: Mapping[str, object]) -> Translate:
+        """What translates a file line by line, as it is, by models that are opened when it is called."""
 
-    def write_pairs(self, files: Sequence[Path], original: Path, translated: Path, again: Path | None) -> None:
-        """Write the synthetic pairs; of those with a round trip, the ones that come back close enough."""
-        texts = [_read_lines(path) for path in (original, translated)]
-        src, tgt = texts if self.teacher else texts[::-1]
-        pairs = [Pair(*both) for both in zip(src, tgt, strict=True)]
-        if again is not None:
-            examples = [Example(source, (text,)) for source, text in pairs]
-            scores = sentence_scores(examples, _read_lines(again), self.rules, "chrf")
-            least = self.round_trip or 0
-            pairs = [pair for pair, score in zip(pairs, scores, strict=True) if score >= least]
-            log.info(f"{again}: {len(pairs):,} of {len(src):,} sentences come back with a chrF of {least:g} or more")
-        self.write(files, pairs)
+        def translate(source: Path, target: Path) -> None:
+            _, translator = self.open(models, search)
+            translate_file(translator, source, target, resume=True)
+
+        return translate
 
     def evaluate(self, runs: Mapping[str, Path]) -> tuple[list[ReportSection], ModelEvaluation]:
         """Score the models on the same split, each compared with the one before."""
-        examples, rows, accuracy = self.examples(self.split), [], {}
+        examples = self.pairs.examples(self.split)
+        rows: list[list[str]] = []
+        accuracy = {}
         frequency = count_training_words(self.data, open_data(self.data).load_processor(), self.rules)
         before: dict[str, list[str]] = {}
         for name, run in runs.items():
@@ -335,8 +282,3 @@ class Steps:
         sections = [steps, next(Breakdown(accuracy, {}, {}, []).sections())]
         write_text(self.folder / "table.md", format_markdown("Synthetic pairs", sections, self.folder))
         return sections, evaluation
-
-
-def _read_lines(path: Path) -> list[str]:
-    """The lines of a file that an earlier step wrote."""
-    return read_text(path, MAX_EXAMPLES, path.parent).split("\n")[:-1]

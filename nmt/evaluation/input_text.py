@@ -13,8 +13,9 @@ from nmt.corpus.endings import is_of_other_language
 from nmt.corpus.example import Example, read_examples
 from nmt.corpus.marker_schema import CONFIG, read_marker
 from nmt.corpus.references import find_unwritable, read_references
+from nmt.corpus.training_pairs import evenly_spaced, read_training_pairs
 from nmt.evaluation.gold_links import GoldLinks, read_alignments
-from nmt.evaluation.training_text import evenly_spaced, is_other_data, read_training_pairs
+from nmt.evaluation.training_text import is_other_data
 from nmt.models.location import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError, check_at_least

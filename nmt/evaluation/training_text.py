@@ -2,17 +2,14 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from nmt.corpus import Pair
-from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.corpus.example import Example
 from nmt.corpus.identity import count_seen, load_seen
 from nmt.corpus.marker_schema import combine_checksums, read_marker
+from nmt.corpus.training_pairs import decode, evenly_spaced, load_originals
 from nmt.evaluation.metrics import ScoringRules, words_of
 from nmt.models.location import find_data
 from nmt.models.storage import SavedModel
@@ -20,8 +17,6 @@ from nmt.system.errors import CheckpointError, DataError
 from nmt.system.progress import progress_bar
 from nmt.text.normalization import Normalizer
 from nmt.text.processor import SEEN, TextProcessor
-from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +24,6 @@ OVERLAP_LIMIT = 0.01
 """Share of test sources in training above which scores are marked."""
 MAX_PAIRS = 500_000
 """Training pairs whose words are counted, evenly spaced."""
-SAMPLE = 20_000
-"""Training pairs that are read as text."""
 
 
 @dataclass(frozen=True)
@@ -97,28 +90,6 @@ def find_training_data(saved: SavedModel, data: Path | None) -> Path:
     return directory
 
 
-def evenly_spaced(number: int, most: int) -> list[int]:
-    """At most so many of the first `number` whole numbers, evenly spaced."""
-    return [round(position) for position in np.linspace(0, number - 1, min(number, most))]
-
-
-def read_training_pairs(data: Path, processor: TextProcessor, most: int = SAMPLE) -> list[Pair]:
-    """Read training pairs as text, without augmented copies.
-
-    Args:
-        data: The data directory.
-        processor: Its tokenizers and vocabularies.
-        most: Maximum number of pairs, evenly spaced.
-
-    Raises:
-        DataError: The directory is missing, incomplete or damaged.
-    """
-    encoded, originals = _load_originals(data)
-    rows = evenly_spaced(originals, most)
-    src = _decode(encoded.src, rows, processor.src_vocabulary, processor.src_tokenizer, data)
-    return list(map(Pair, src, _decode(encoded.tgt, rows, processor.tgt_vocabulary, processor.tgt_tokenizer, data)))
-
-
 def count_training_words(data: Path, processor: TextProcessor, rules: ScoringRules) -> Counter[str]:
     """Count the target words of training pairs, without augmented copies.
 
@@ -130,39 +101,12 @@ def count_training_words(data: Path, processor: TextProcessor, rules: ScoringRul
     Raises:
         DataError: The directory is missing, incomplete or damaged.
     """
-    encoded, originals = _load_originals(data)
+    encoded, originals = load_originals(data)
     rows = evenly_spaced(originals, MAX_PAIRS)
     counts: Counter[str] = Counter()
     with progress_bar(total=len(rows), unit=" pairs", desc="counting training words", leave=False) as bar:
-        lines = _decode(encoded.tgt, rows, processor.tgt_vocabulary, processor.tgt_tokenizer, data)
+        lines = decode(encoded.tgt, rows, processor.tgt_vocabulary, processor.tgt_tokenizer, data)
         for words in words_of(lines, rules):
             counts.update(words)
             bar.update()
     return counts
-
-
-def _load_originals(data: Path) -> tuple[EncodedPairs, int]:
-    """The training pairs of a data directory, and how many come before the copies that `data.augment` made.
-
-    Raises:
-        DataError: The directory is missing, incomplete or damaged.
-    """
-    encoded = EncodedPairs.load(data, "train")
-    originals = len(encoded) - read_marker(data).copies
-    if originals < 0:
-        raise DataError(f"{data}: has fewer training pairs than copies of them; preprocess again")
-    return encoded, originals
-
-
-def _decode(
-    sequences: Sequences, rows: Sequence[int], vocabulary: Vocabulary, tokenizer: Tokenizer, data: Path
-) -> Iterator[str]:
-    """The text of some sentences of one side.
-
-    Raises:
-        DataError: An id is not in the vocabulary.
-    """
-    for ids in (sequences[row].tolist() for row in rows):
-        if not all(0 <= index < len(vocabulary) for index in ids):
-            raise DataError(f"{data}: has ids beyond its vocabulary; preprocess again")
-        yield tokenizer.detokenize(vocabulary.decode(ids))

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from nmt.corpus.dataset import EncodedPairs
 from nmt.corpus.example import Example
+from nmt.corpus.training_pairs import evenly_spaced
 from nmt.evaluation.loss import evaluating, mean_loss, perplexity
 from nmt.evaluation.metrics import QUICK_METRICS, ScoringRules, score_corpus
-from nmt.evaluation.training_text import evenly_spaced
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import CheckpointError
 from nmt.translation.translation import Translation

@@ -7,13 +7,13 @@ from pathlib import Path
 from nmt.config import differing_keys, dump_config
 from nmt.corpus.data_report import read_report
 from nmt.corpus.example import Example
+from nmt.corpus.training_pairs import evenly_spaced
 from nmt.drawing.heatmap import make_html_heatmap
 from nmt.evaluation.attention_statistics import LABELS, READING, SHARP, tabulate_lengths
 from nmt.evaluation.breakdown import Breakdown
 from nmt.evaluation.input_text import EvaluationSet
 from nmt.evaluation.metrics import SIGNIFICANT, ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import Measures, ModelEvaluation, evaluate_model
-from nmt.evaluation.training_text import evenly_spaced
 from nmt.inspection.explorer_data import name_models
 from nmt.inspection.html_page import Page
 from nmt.inspection.report_blocks import Block, Chapter, Figure, Preformatted, Sentence, mark_words, render

@@ -29,7 +29,7 @@ import nmt
 from nmt.config import read_config
 from nmt.corpus.dataset import open_data
 from nmt.corpus.example import read_examples
-from nmt.evaluation.training_text import read_training_pairs
+from nmt.corpus.training_pairs import read_training_pairs
 from nmt.system.files import read_json, write_json
 
 NEW = [" ".join(letters).upper() for letters in ("hgf", "aabb", "hhgg", "cdcd", "fefe", "ggaa")]

@@ -15,7 +15,7 @@ from nmt.corpus.example import read_examples
 from nmt.corpus.identity import identities, load_seen
 from nmt.corpus.marker_schema import compute_checksums, read_marker
 from nmt.corpus.prepare import find_prepared_data, write_data
-from nmt.evaluation.training_text import read_training_pairs
+from nmt.corpus.training_pairs import read_training_pairs
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import read_json, shipped
 from nmt.text.processor import SEEN, load_processor

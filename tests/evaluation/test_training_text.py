@@ -8,8 +8,9 @@ import pytest
 
 from nmt.corpus import Pair
 from nmt.corpus.dataset import EncodedPairs, Sequences
+from nmt.corpus.training_pairs import read_training_pairs
 from nmt.evaluation.metrics import ScoringRules
-from nmt.evaluation.training_text import count_training_words, read_training_pairs
+from nmt.evaluation.training_text import count_training_words
 from nmt.system.errors import DataError
 from nmt.system.files import write_json
 from nmt.text.processor import TextProcessor

@@ -17,7 +17,7 @@ from training_runs import record_of, stop, train, validations_of
 
 import nmt
 from nmt.corpus.example import Example, read_examples
-from nmt.evaluation.training_text import evenly_spaced
+from nmt.corpus.training_pairs import evenly_spaced
 from nmt.training.attention_history import add_attention, read_attention
 from nmt.translation.translation import Translation
 
