@@ -88,10 +88,12 @@ class SyntheticPairs:
         """
         if self.original.exists():
             return
-        lines: Iterable[str] = (pair.src for pair in self.training_text())
         report = LineReport(0)
+        lines: Iterable[str]
         if self.text:
             lines = (line for file in self.text for line in read_sentences(Path(file), report))
+        else:
+            lines = (pair.src for pair in self.training_text())
         unseen = set(identities(self._texts_of_tests()).tolist())
         written = set[int]()
         leaks = 0
