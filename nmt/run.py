@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -58,8 +59,8 @@ class Run(RunOutcome):
         self, path: AnyPath | RunOutcome, *, device: str = "auto", allowed_classes: Collection[str] = ()
     ) -> None:
         outcome = path if isinstance(path, RunOutcome) else RunOutcome.read(Path(path))
-        settings = {"device": device, "allowed_classes": allowed_classes}
-        vars(self).update(vars(outcome), settings=settings)
+        super().__init__(**{field.name: getattr(outcome, field.name) for field in fields(outcome)})
+        object.__setattr__(self, "settings", {"device": device, "allowed_classes": allowed_classes})  # it is frozen
 
     evaluate = _of_run(evaluate)
     report = _of_run(report)

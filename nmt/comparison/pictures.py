@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ def _draw_by_length(rows: Sequence[Row], path: Path) -> None:
     for axes, lines, title in zip(panels, (bleu, known), ("BLEU", "entropy of attention (nats)"), strict=False):
         for name, values in lines.items():
             points = [(index, value) for index, value in enumerate(values) if value is not None]
-            axes.plot(*zip(*points, strict=True), label=name, **styles[name]) if points else None
+            _draw_line(axes, points, name, styles[name])
         axes.set_xticks(range(len(bins)), [f"{name}\nn={number:,}" for name, number, _ in bins], fontsize=8)
         first = next((index for index, (_, _, joined) in enumerate(bins) if joined), None)
         if first is not None:
@@ -74,6 +74,12 @@ def _draw_by_length(rows: Sequence[Row], path: Path) -> None:
     save_figure(figure, path)
 
 
+def _draw_line(axes: Axes, points: Sequence[tuple[float, float]], label: str, style: Mapping[str, Any]) -> None:
+    """Draw a line through points, if there are any."""
+    if points:
+        axes.plot([x for x, _ in points], [y for _, y in points], label=label, **style)
+
+
 def _draw_training(rows: Sequence[Row], path: Path) -> None:
     """Draw BLEU in validation of the first seed over the time of training."""
     from matplotlib.figure import Figure
@@ -82,7 +88,7 @@ def _draw_training(rows: Sequence[Row], path: Path) -> None:
     axes = figure.subplots()
     for row, style in zip(rows, _styles(), strict=False):
         points = [(entry["seconds"] / 60, entry["bleu"]) for entry in row.results[0]["curve"] if "bleu" in entry]
-        axes.plot(*zip(*points, strict=True), label=row.name, **style) if points else None
+        _draw_line(axes, points, row.name, style)
     axes.set(xlabel="minutes of training and validation", ylabel="validation BLEU, greedy search")
     axes.grid(alpha=0.3)
     _add_legend(axes)

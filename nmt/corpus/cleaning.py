@@ -28,6 +28,12 @@ from nmt.text.numbers import have_same_numbers
 
 SCRIPTS: dict[str, str | tuple[str, ...]] = {"chinese": "CJK", "japanese": ("CJK", "HIRAGANA", "KATAKANA")}
 """Unicode's names of scripts that have others."""
+FINGERPRINTS_OF: dict[str, dict[str, str]] = {
+    "keep": {},
+    "drop": {"duplicate": "pair_draw"},
+    "drop_casefold": {"duplicate": "pair_draw", "caseless_duplicate": "caseless_pair"},
+}
+"""By data.cleaning.duplicates the rules that drop a pair, each with the fingerprint that repeated pairs share."""
 SAMPLES = 3
 """How many examples of a rule are in the report."""
 
@@ -186,14 +192,16 @@ def drop_repeated(options: CleaningSection, store: PairStore, report: CleaningRe
         DataError: No pair is left.
     """
     rows = np.arange(first, len(store))
-    fingerprints = {"duplicate": "pair_draw", "caseless_duplicate": "caseless_pair"}
-    for rule in list(fingerprints)[: ("keep", "drop", "drop_casefold").index(options.duplicates)]:
-        new = np.zeros(len(rows), dtype=bool)
-        new[np.unique(store.fingerprints(fingerprints[rule])[rows], return_index=True)[1]] = True
-        if len(repeated := rows[~new]):
+    for rule, fingerprint in FINGERPRINTS_OF[options.duplicates].items():
+        _, first_places = np.unique(store.fingerprints(fingerprint)[rows], return_index=True)
+        is_first = np.zeros(len(rows), dtype=bool)
+        is_first[first_places] = True
+        repeated = rows[~is_first]
+        if len(repeated):
+            samples: list[tuple[Pair, ...]] = [(pair,) for pair in store.pairs(repeated[:SAMPLES])]
             report.kept -= len(repeated)
-            report.dropped[rule] = RuleCount(len(repeated), [(pair,) for pair in store.pairs(repeated[:SAMPLES])])
-        rows = rows[new]
+            report.dropped[rule] = RuleCount(len(repeated), samples)
+        rows = rows[is_first]
     if not len(rows):
         raise DataError(f"corpus: no pair is left, as {report.explain_loss()}")
     return rows

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import numpy as np
@@ -15,8 +15,12 @@ LONGEST = 15
 """Words of a side, above which a pair is not read: in long ones, everything occurs with everything."""
 MOST_PAIRS = 500_000
 """Pairs that are read at most: more need much memory, and add few words that are not in them."""
-LEAST_PAIRS, LEAST_DICE = 2, 0.4
-"""Pairs that have both words, and Dice's coefficient, below which words do not translate each other."""
+LEAST_PAIRS = 2
+"""Pairs that have both words, below which words do not translate each other."""
+LEAST_DICE = 0.4
+"""Dice's coefficient, below which words do not translate each other."""
+HALF = 32
+"""Bits of a word's number."""
 
 
 def find_lexicon(pairs: Iterable[Pair]) -> list[Pair]:
@@ -33,29 +37,60 @@ def find_lexicon(pairs: Iterable[Pair]) -> list[Pair]:
     Returns:
         Pairs of one word each, in alphabetical order.
     """
-    numbers, written = (dict[str, int](), dict[str, int]()), (Counter[str](), Counter[str]())
-    sides, together = (list[NDArray[np.int64]](), list[NDArray[np.int64]]()), list[NDArray[np.int64]]()
-    alone = set[str]()
+    src = _Side()
+    tgt = _Side()
+    together: list[NDArray[np.int64]] = []  # of each pair, the pairs of one word of each side
+    sentences = set[str]()
     for pair in islice(pairs, MOST_PAIRS):
-        texts = [WORD.findall(text) for text in pair]
-        if len(texts[0]) == 1:
-            alone.add(texts[0][0].casefold())
-        if max(map(len, texts)) <= LONGEST:
-            for words, known, forms, found in zip(texts, numbers, written, sides, strict=True):
-                forms.update(words[1:])
-                distinct = dict.fromkeys(word.casefold() for word in words if word.replace("-", "").isalpha())
-                found.append(np.array([known.setdefault(word, len(known)) for word in distinct], np.int64))
-            together.append(np.add.outer(sides[0][-1] << 32, sides[1][-1]).ravel())
+        src_words = WORD.findall(pair.src)
+        tgt_words = WORD.findall(pair.tgt)
+        if len(src_words) == 1:
+            sentences.add(src_words[0].casefold())
+        if max(len(src_words), len(tgt_words)) <= LONGEST:
+            # Both numbers fit into one: that of the source word into the upper half of its bits.
+            together.append(np.add.outer(src.add(src_words) << HALF, tgt.add(tgt_words)).ravel())
     if not together:
         return []
+    # n(s, t) of all pairs of words that occur together, and their Dice coefficients.
     both, count = np.unique(np.concatenate(together), return_counts=True)
-    src, tgt = both >> 32, both & 0xFFFFFFFF
-    of_src, of_tgt = (np.bincount(np.concatenate(found)) for found in sides)
-    dice = 2 * count / (of_src[src] + of_tgt[tgt])
-    order = np.lexsort((-tgt, dice, src))
-    best = order[np.flatnonzero(np.diff(src[order], append=-1))]
+    src_numbers = both >> HALF
+    tgt_numbers = both & ((1 << HALF) - 1)
+    dice = 2 * count / (src.count()[src_numbers] + tgt.count()[tgt_numbers])
+
+    # The last of each source word's rows has the largest coefficient; of equal ones, the target word that came first.
+    order = np.lexsort((-tgt_numbers, dice, src_numbers))
+    is_last = np.diff(src_numbers[order], append=-1) != 0
+    best = order[is_last]
     best = best[(count[best] >= LEAST_PAIRS) & (dice[best] >= LEAST_DICE)]
-    usual = [{form.casefold(): form for form, _ in reversed(forms.most_common())} for forms in written]
-    src_words, tgt_words = ([usual[side].get(word, "") for word in numbers[side]] for side in (0, 1))
-    lexicon = (Pair(src_words[s], tgt_words[t]) for s, t in zip(src[best], tgt[best], strict=True))
-    return sorted(pair for pair in lexicon if all(pair) and pair.src.casefold() not in alone)
+    src_forms = src.usual_forms()
+    tgt_forms = tgt.usual_forms()
+    found = [Pair(src_forms[s], tgt_forms[t]) for s, t in zip(src_numbers[best], tgt_numbers[best], strict=True)]
+    return sorted(pair for pair in found if pair.src and pair.tgt and pair.src.casefold() not in sentences)
+
+
+class _Side:
+    """The words of one language: a number for each in any case, and in which case it is written."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._forms = Counter[str]()
+        self._sentences: list[NDArray[np.int64]] = []
+
+    def add(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """The numbers of the distinct words of a sentence, which are counted; words with digits have none."""
+        self._forms.update(words[1:])  # the first word has a capital because it begins the sentence
+        distinct = dict.fromkeys(word.casefold() for word in words if word.replace("-", "").isalpha())
+        numbers = [self._numbers.setdefault(word, len(self._numbers)) for word in distinct]
+        self._sentences.append(np.array(numbers, np.int64))
+        return self._sentences[-1]
+
+    def count(self) -> NDArray[np.int64]:
+        """In how many sentences each word is, by its number."""
+        return np.bincount(np.concatenate(self._sentences))
+
+    def usual_forms(self) -> list[str]:
+        """Each word as it is mostly written inside sentences, by its number; empty if it only begins sentences."""
+        usual: dict[str, str] = {}
+        for form, _ in self._forms.most_common():
+            usual.setdefault(form.casefold(), form)
+        return [usual.get(word, "") for word in self._numbers]

@@ -78,7 +78,8 @@ def export(
     from nmt.models.location import find_model
     from nmt.models.storage import load_model
 
-    form, path = find_format(to), Path(output)
+    form = find_format(to)
+    path = Path(output)
     sources = [find_model(as_path(model)), *map(find_model, as_paths(against))]
     quantization = form.quantizations[0] if quantization is None else quantization
     if quantization not in form.quantizations:
@@ -97,13 +98,21 @@ def export(
             "{output}: give a file that ends in {suffix}", output=Parameter("output", path), suffix=form.suffix
         )
     with locked(path):
-        (_check_file if form.suffix else _check_folder)(path, overwrite)
+        if form.suffix:
+            _check_file(path, overwrite)
+        else:
+            _check_folder(path, overwrite)
         models = [load_model(source, allowed_classes=allowed_classes) for source in sources]
         check_directions(models)
-        if obstacles := [(saved.path, *one) for saved in models for one in form.find_obstacles(saved.config)]:
-            lines = [f"{source}: {key}: {text}" for source, key, text in obstacles]
-            raise ConfigError(*lines, *(DISTIL for _, key, _ in obstacles[:1] if key.endswith(".kind")))
-        with (atomic_file if form.suffix else atomic_directory)(path) as temporary:
+        obstacles = [(saved.path, obstacle) for saved in models for obstacle in form.find_obstacles(saved.config)]
+        if obstacles:
+            problems = [f"{source}: {obstacle.key}: {obstacle.text}" for source, obstacle in obstacles]
+            _, first = obstacles[0]
+            if first.key.endswith(".kind"):  # another kind of model is needed
+                problems.append(DISTIL)
+            raise ConfigError(*problems)
+        writing = atomic_file(path) if form.suffix else atomic_directory(path)
+        with writing as temporary:
             remarks = list(form.write(models[0], temporary, quantization, *models[1:]))
             if not form.suffix:
                 _list_files(to, temporary)

@@ -1,6 +1,6 @@
 """The model card: a README in each model directory, after Mitchell et al. (2019)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,18 @@ def read_card(directory: Path) -> str:
     return "".join(line for line in lines if "THIS_FOLDER" not in line)
 
 
+def _files_of_training(files: Sequence[str]) -> Sequence[str]:
+    """The files of training text, without those of ready-made splits.
+
+    One file, two sides, three splits, or two sides of up to three splits; or the three files of Tatoeba's own export,
+    which have an ending, while splits are named without those of their languages.
+    """
+    if len(files) > 3:
+        return files[:2]
+    are_splits = len(files) == 3 and not Path(files[0]).suffix
+    return files[:1] if are_splits else files
+
+
 def describe_model(config: Config, metadata: Mapping[str, Any], call: Callable[[str], str] = str) -> dict[str, str]:
     """What a model is and how it was trained, in a few words each.
 
@@ -63,9 +75,8 @@ def describe_model(config: Config, metadata: Mapping[str, Any], call: Callable[[
     text = {"spacy": "words (spaCy)", "whitespace": "words, separated by spaces", "subword": "subwords"}
     number = data.get("pairs") if isinstance(data, dict) else None  # an average has it from a file
     pairs = f"{number:,} pairs of " if isinstance(number, int) else ""
-    files, licence = config.data.source, config.data.licence or "not stated"
-    training = 2 if len(files) > 3 else 1 if len(files) == 3 and not Path(files[0]).suffix else len(files)
-    corpus = ", ".join(map(call, files[:training])) or "unknown"  # without ready-made splits
+    licence = config.data.licence or "not stated"
+    corpus = ", ".join(map(call, _files_of_training(config.data.source))) or "unknown"
     further = []
     for label, extra in config.data.extra.items():
         tag = f", tag {extra.tag}" if extra.tag else ""

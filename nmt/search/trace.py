@@ -47,13 +47,16 @@ def trace(steps: Sequence[SearchStep], src_lengths: Tensor, n_best: int) -> list
     Returns:
         The hypotheses of each source, best first.
     """
-    floats = _to_numpy([part for step in steps for part in (step.choice.totals, step.scores)])
-    totals, scores = floats[::2], floats[1::2]
+    totals, scores = _fetch([step.choice.totals for step in steps], [step.scores for step in steps])
     slots = [step.slots for step in steps if step.slots is not None]
-    grids = [part for s in steps for part in (s.sources, s.choice.words, s.attended, s.choice.parents)]
-    integers = _to_numpy(grids + slots)
-    rest = iter(integers[4 * len(steps) :])
-    sources, words, attended, parents = (integers[n : 4 * len(steps) : 4] for n in range(4))
+    sources, words, attended, parents, fetched_slots = _fetch(
+        [step.sources for step in steps],
+        [step.choice.words for step in steps],
+        [step.attended for step in steps],
+        [step.choice.parents for step in steps],
+        slots,
+    )
+    rest = iter(fetched_slots)
     before = [None if step.slots is None else next(rest) for step in steps]
     source, step, slot, score = _rank(sources, scores, n_best)
     shape = len(source), len(steps)
@@ -134,6 +137,12 @@ def _alignments(steps: Sequence[SearchStep], paths: Sequence[Path], number: int)
         assert weights is not None
         alignments[torch.from_numpy(hypotheses).to(first.device), t] = weights[torch.from_numpy(rows).to(first.device)]
     return to_host(alignments)
+
+
+def _fetch(*groups: Sequence[Tensor]) -> list[list[NDArray[Any]]]:
+    """Groups of tensors of one type on the host, all in one transfer."""
+    arrays = iter(_to_numpy([tensor for group in groups for tensor in group]))
+    return [[next(arrays) for _ in group] for group in groups]
 
 
 def _to_numpy(tensors: Sequence[Tensor]) -> list[NDArray[Any]]:

@@ -177,9 +177,11 @@ def _check_framing(request: h11.Request) -> None:
         RemoteProtocolError: It is ambiguous.
     """
     names = {name for name, _ in request.headers}
+    is_old = request.http_version == b"1.0"
     if request.http_version not in (b"1.0", b"1.1"):
         raise h11.RemoteProtocolError("neither HTTP/1.0 nor HTTP/1.1")
-    if b"transfer-encoding" in names and (b"content-length" in names or request.http_version == b"1.0"):
+    is_ambiguous = b"content-length" in names or is_old
+    if b"transfer-encoding" in names and is_ambiguous:
         raise h11.RemoteProtocolError("Transfer-Encoding with Content-Length, or in HTTP/1.0")
 
 

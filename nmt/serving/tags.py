@@ -105,7 +105,10 @@ class _Line:
         self, sources: Sequence[set[int]], reach: Sequence[int], words: Sequence[str], joined: Collection[int]
     ) -> None:
         self.parts: list[str] = []
-        self._sources, self._reach, self._words, self._joined = sources, reach, words, joined
+        self._sources = sources
+        self._reach = reach
+        self._words = words
+        self._joined = joined
         self._separated = True  # whether a word may follow without a space
 
     def write(self, elements: Sequence[Element], within: tuple[int, int], span: tuple[int, int]) -> None:
@@ -116,7 +119,9 @@ class _Line:
             first = max(first, position)  # not into the element before it
             last = max(first, last)
             self._write_words(position, first)
-            if first not in self._joined if first < last else not element.glued:
+            is_empty = first == last
+            is_attached = element.glued if is_empty else first in self._joined
+            if not is_attached:
                 self._separate()
             self.parts.append(element.start)
             self.write(element.children, (element.first, element.last), (first, last))
@@ -131,10 +136,8 @@ class _Line:
         if element.end and (element.first, element.last) == within:
             return span
         if element.end:
-            own = set(range(element.first, element.last))
-            # A word votes for an element that one of its sources belongs to, and against others; without any, for none.
-            votes = [0 if not sources else 1 if sources & own else -1 for sources in self._sources[start:stop]]
-            first, last = best_run(votes)
+            enclosed = set(range(element.first, element.last))
+            first, last = best_run([_vote(sources, enclosed) for sources in self._sources[start:stop]])
             if first < last:
                 return start + first, start + last
         if element.first >= within[1]:
@@ -156,6 +159,13 @@ class _Line:
         if not self._separated:
             self.parts.append(" ")
             self._separated = True
+
+
+def _vote(sources: Collection[int], enclosed: Collection[int]) -> int:
+    """A target word's vote on an element: 1 if the element encloses one of its sources, -1 if not, 0 without any."""
+    if not sources:
+        return 0
+    return -1 if set(sources).isdisjoint(enclosed) else 1
 
 
 def best_run(votes: Sequence[int]) -> tuple[int, int]:

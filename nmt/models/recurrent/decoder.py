@@ -19,6 +19,8 @@ from nmt.layers.recurrent import RecurrentStack, RecurrentState
 from nmt.models.base import Decoder, DecoderOutput, EncoderOutput, Head, WordChooser
 from nmt.models.recurrent.cell import DecoderCell, RecurrentDecoderState, RecurrentDecoderWeights
 
+MAX_GATES = 4
+"""Gates of an LSTM, which has more than other cells."""
 MAX_TABLE = 1 << 24
 """Maximum number of entries in the tables of all models that search together: 64 MiB."""
 
@@ -96,14 +98,15 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
 
     def prepare(self, num_words: int = 1, num_models: int = 1) -> RecurrentDecoderWeights:
         """See `Decoder.prepare`. A long loop has a table of what each word adds to the gates, if that is small."""
-        cell, recurrent = self.cell, self.cell.recurrent.for_steps()
-        vocabulary, gates = self.embedding.num_embeddings, 4 * self.cell.recurrent.hidden_size
-        pays = num_words >= vocabulary and vocabulary * gates * num_models <= MAX_TABLE
+        recurrent = self.cell.recurrent.for_steps()
+        vocabulary = self.embedding.num_embeddings
+        table_size = vocabulary * MAX_GATES * self.cell.recurrent.hidden_size
+        pays = num_words >= vocabulary and num_models * table_size <= MAX_TABLE
         return RecurrentDecoderWeights(
             recurrent.project(self.embedding.weight) if pays else None,
             recurrent,
-            for_steps(cell.attention),
-            for_steps(cell.output),
+            for_steps(self.cell.attention),
+            for_steps(self.cell.output),
             for_steps(self.output),
         )
 

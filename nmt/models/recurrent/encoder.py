@@ -1,7 +1,6 @@
 """Recurrent encoder: the fast form of `nmt.models.reference.encode`."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -55,13 +54,19 @@ class RecurrentEncoder(Encoder):
         # Position of each token after reversing the sentence without its padding; its own inverse.
         reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions)
         order = (reverse + src.size(1) * torch.arange(len(src), device=src.device).unsqueeze(1)).flatten()
-        outputs, last_states = embed(self.embedding, src, cut), []  # [B, S, E]
+        outputs = embed(self.embedding, src, cut)  # [B, S, E]
+        last_states: list[list[Tensor]] = []
         for layer, connection in zip(self.layers, self.connections, strict=True):
             inputs = connection.enter(outputs)
-            # Each direction [B, S, H], joined to [B, S, D], and 0 on padding.
-            directions, last = zip(*map(partial(self.run, inputs, lengths), layer, (None, order)), strict=False)
-            outputs = connection.leave(outputs, torch.cat(directions, dim=-1)) * mask.unsqueeze(2)
-            last_states.append([torch.cat(parts, dim=-1) for parts in zip(*last, strict=True)])  # [1, B, D] each
+            ran = [self.run(inputs, lengths, layer[0], None)]
+            if len(layer) > 1:  # backward
+                ran.append(self.run(inputs, lengths, layer[1], order))
+            # Of each direction [B, S, H], joined to [B, S, D], and 0 on padding.
+            joined = torch.cat([directed for directed, _ in ran], dim=-1)
+            outputs = connection.leave(outputs, joined) * mask.unsqueeze(2)
+            # The parts of the last states, as h and c of an LSTM, of both directions: [1, B, D] each.
+            parts = zip(*(state for _, state in ran), strict=True)
+            last_states.append([torch.cat(part, dim=-1) for part in parts])
         end = (lengths - 1).view(-1, 1, 1)
         forward_size = self.output_size - self.backward_size
         # The last state of the forward direction, and that of the backward direction at the first word.
