@@ -185,7 +185,7 @@ def _find_prepared(trials: Sequence[Trial], folder: Path, *, any_source: bool) -
     Args:
         trials: The trials.
         folder: Folder of the data of the comparison.
-        any_source: Whether a config's own data directory may be of another corpus than it names, as for `nmt train`.
+        any_source: True if a config's own data directory may be of another corpus than it names, as for `nmt train`.
     """
     from nmt.corpus.marker_schema import MARKER as DATA_MARKER
 

@@ -45,7 +45,7 @@ class Job:
         folder: Its folder.
         process: The process; None before it is started, and if an earlier command started it.
         state: What the trial is doing, in a word.
-        seen: Whether a process that was handed over, or that an earlier command started, held the lock of the folder.
+        seen: True if a process that was handed over, or that an earlier command started, held the lock of the folder.
     """
 
     trial: Trial
@@ -56,12 +56,12 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        """Whether there is nothing left to do."""
+        """True if there is nothing left to do."""
         return self.state in ("finished", "failed")
 
     @property
     def at_work(self) -> bool:
-        """Whether a process works on it: ours, another, or one that a launcher was asked to start."""
+        """True if a process works on it: ours, another, or one that a launcher was asked to start."""
         return not self.ended and self.state != "waiting"
 
 

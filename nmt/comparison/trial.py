@@ -72,7 +72,7 @@ def write_trial(folder: Path, trial: Trial, *, data: str, data_checksum: str, sp
 
 
 def has_trial(folder: Path, trial: Trial, split: str) -> bool:
-    """Whether a folder already has a trial.
+    """True if a folder already has a trial.
 
     Raises:
         DataError: The folder has a trial with other settings.

@@ -66,7 +66,7 @@ SCORES = {
 
 
 def names_class(score: str) -> bool:
-    """Whether a score is the dotted path of a class rather than a registered name."""
+    """True if a score is the dotted path of a class rather than a registered name."""
     return "." in score
 
 

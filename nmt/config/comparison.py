@@ -97,7 +97,7 @@ def _to_the_end(updates: Any) -> dict[str, Any]:
 
 
 def names_config(name: str) -> bool:
-    """Whether what is given as a comparison file is a config; raises as `read_comparison` does if there is no file."""
+    """True if what is given as a comparison file is a config; raises as `read_comparison` does if there is no file."""
     return _is_config(read_yaml(_find(name)).plain())
 
 

@@ -54,7 +54,7 @@ def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Nee
     Args:
         directory: The output folder.
         kind: Its kind.
-        overwrite: Whether an earlier result may be replaced.
+        overwrite: True if an earlier result may be replaced.
         needed: Paths that the command reads, by parameter or config key.
 
     Raises:
@@ -87,7 +87,7 @@ def check_output(directory: Path, marker: str, *, overwrite: bool) -> None:
     Args:
         directory: The output folder.
         marker: File that shows that `directory` was written by the same command.
-        overwrite: Whether an earlier result may be replaced.
+        overwrite: True if an earlier result may be replaced.
 
     Raises:
         DataError: The folder is inside another directory, or is not empty and may not be replaced.
@@ -137,7 +137,7 @@ def check_files(
     Args:
         outputs: Files to write, by the name of their parameter; devices and pipes are allowed.
         inputs: Files that the command reads.
-        overwrite: Whether files that are not empty may be replaced.
+        overwrite: True if files that are not empty may be replaced.
         advice: By parameter, a third way out for who names a file that is not empty.
 
     Raises:
@@ -187,7 +187,7 @@ def _enclosing(path: Path) -> tuple[Kind, Path] | None:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether nmt writes files or folders of this name."""
+    """True if nmt writes files or folders of this name."""
     left = _LEFTOVER.fullmatch(name)
     return any(fnmatchcase(left[1] if left else name, pattern) for pattern in NAMES)
 

@@ -18,7 +18,7 @@ _OTHER_KEYS = ("text.max_length", *(f"model.{name}" for name in _TRAINING))
 
 
 def is_inherited(key: str, of: tuple[str, ...]) -> bool:
-    """Whether a key, which is one of `MODEL_KEYS` or `TEXT_KEYS`, must have the value that it has for the parent."""
+    """True if a key, which is one of `MODEL_KEYS` or `TEXT_KEYS`, must have the value that it has for the parent."""
     return key.startswith(of) and not key.startswith(_OTHER_KEYS)
 
 

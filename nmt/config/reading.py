@@ -159,7 +159,7 @@ def _with_parent(tree: Tree) -> Tree:
 
 
 def _is_own(where: str) -> bool:
-    """Whether the user wrote a value there: in a file that does not ship with the project, or in `overrides`."""
+    """True if the user wrote a value there: in a file that does not ship with the project, or in `overrides`."""
     file = Path(where.rpartition(":")[0])
     return where == OVERRIDES or (bool(where) and not file.resolve().is_relative_to(shipped("configs").resolve()))
 
@@ -232,7 +232,7 @@ def _validate(tree: Tree, *, new: bool, allowed_classes: Collection[str] | None 
 
     Args:
         tree: The values.
-        new: Whether this config is for new work rather than that of saved data or a saved model: it is then also
+        new: True if this config is for new work rather than that of saved data or a saved model: it is then also
             checked for settings without effect.
         allowed_classes: Dotted paths of classes that may be imported to check their options; None allows all.
 

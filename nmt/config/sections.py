@@ -48,7 +48,7 @@ AUTO = "auto"
 
 
 def is_auto(value: object) -> bool:
-    """Whether a value stands for one that the amount of text decides."""
+    """True if the amount of text decides a value in its place."""
     return value == AUTO
 
 
@@ -539,7 +539,7 @@ class RecurrentDecoderSection(RecurrentSection):
     """Recurrent layers; the order of attention and update, and what is fed back."""
 
     own_attention: ClassVar[bool] = False
-    """Whether it attends in its own way, so that the config's attention says nothing but the dropout."""
+    """True if it attends in its own way, so that the config's attention says nothing but the dropout."""
     hidden_size: Units = key(512, unit="units")
     """Size of a state."""
     order: Literal["bahdanau", "luong"] = "luong"
@@ -559,7 +559,7 @@ class RecurrentDecoderSection(RecurrentSection):
 
     @property
     def query_time(self) -> str:
-        """Whether the state that attends is the one before or after reading the last word."""
+        """The state that attends: the one before the last word is read, or the one after it."""
         return "before" if self.order == "bahdanau" else "after"
 
     @property
@@ -577,7 +577,7 @@ class RecurrentDecoderSection(RecurrentSection):
             own = self.cell, self.num_layers, self.hidden_size
             if (encoder.cell, encoder.num_layers, encoder.output_size) != own or encoder.layer_norm == "cell":
                 needed = f"{_several(self.num_layers, f'{self.cell} layer')}, states of {self.hidden_size}"
-                message = f"copy needs an encoder of {needed}, and no layer_norm: cell; make it so, or put final"
+                message = f"copy needs an encoder of {needed}, and no layer_norm: cell; set both so, or set final"
                 yield "decoder.initial_state", message
         elif self.initial_state not in encoder.states:
             lacking = f"{self.initial_state} needs a state that {encoder.kind} encoders lack"
@@ -700,11 +700,11 @@ class TransformerDecoderSection(TransformerSection):
 
     kind: Literal["transformer"] = "transformer"
     own_attention: ClassVar[bool] = True
-    """Whether it attends in its own way, so that the config's attention says nothing but the dropout."""
+    """True if it attends in its own way, so that the config's attention says nothing but the dropout."""
     readout: ClassVar[str] = "plain"
     """What the output layer reads: a layer of the state."""
     query_time: ClassVar[str] = "after"
-    """Whether the state that attends is the one before or after reading the last word."""
+    """The state that attends: the one before the last word is read, or the one after it."""
     traits: ClassVar[tuple[str, str]] = ("in every layer", "")
     """How it attends, and what it feeds back, in words; an empty text is nothing."""
 
@@ -784,13 +784,13 @@ class ModelSection(Section):
         yield from self.decoder.lacking(self.encoder)
         if self.tying != "none" and self.readout_size != self.embedding_size:
             sizes = f"an embedding of {self.embedding_size}, but the output layer reads {self.readout_size} units"
-            yield "tying", f"{self.tying} needs equal sizes, found {sizes}; put none, or {{}}decoder.readout: plain"
+            yield "tying", f"{self.tying} needs equal sizes, found {sizes}; set none, or {{}}decoder.readout: plain"
         if self.decoder.own_attention:
             default = AttentionSection(dropout=self.attention.dropout)
             for path, unused, _ in differences(default, self.attention):
                 value = "null" if unused is None else str(unused).replace("{}", "{{}}")
                 message = (
-                    f"is for recurrent decoders; with {self.decoder.kind}, which has heads of its own, put {value}"
+                    f"is for recurrent decoders; with {self.decoder.kind}, which has heads of its own, set {value}"
                 )
                 yield f"attention.{path}", message
         elif self.attention.score == "none" and "final" not in self.encoder.states:
@@ -814,7 +814,7 @@ class BatchSection(Section):
     def conflicts(self) -> Iterator[Conflict]:
         """A number of sentences that is meant to be one of tokens."""
         if is_auto(self.size) and self.unit == "tokens":
-            yield "size", "auto is a number of sentences; put a number of tokens"
+            yield "size", "auto is a number of sentences; set a number of tokens"
 
 
 class _Optimizer(Section):

@@ -229,7 +229,7 @@ def find_script(scripts: Mapping[str, str], language: str) -> str:
 
 
 def is_written_in(script: str, text: str) -> bool:
-    """Whether at least half of the letters of a text are of a script; always without one, and without letters."""
+    """True if at least half of the letters of a text are of a script; always without one, and without letters."""
     names = [unicodedata.name(letter, "") for letter in text if letter.isalpha()] if script else []
     return 2 * sum(name.startswith(SCRIPTS.get(script, script.upper())) for name in names) >= len(names)
 

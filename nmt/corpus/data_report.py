@@ -254,7 +254,7 @@ def _describe_overlap(report: DataReport) -> Blocks:
 
 
 def _could_drop(report: DataReport) -> bool:
-    """Whether there are training pairs that `data.drop_overlap` would drop."""
+    """True if there are training pairs that `data.drop_overlap` would drop."""
     found = any(overlap.sources or overlap.targets for overlap in report.overlap.values())
     return found and report.ready_made_splits and report.dropped_overlap is None
 

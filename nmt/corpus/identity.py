@@ -86,7 +86,7 @@ def fingerprint(text: str) -> bytes:
 
 
 def draw(purpose: str, seed: int, *texts: str) -> bytes:
-    """Eight bytes to sort by, which put texts in a random order that does not depend on their previous order.
+    """Eight bytes to sort by: texts then have a random order, whatever their order was before.
 
     Args:
         purpose: Draws for different purposes are independent of each other; at most 16 letters.

@@ -17,7 +17,7 @@ def with_sources(config: Config, sources: Sequence[str], *, keep_licence: bool =
     Args:
         config: The config.
         sources: Files or URLs.
-        keep_licence: Whether its licence is theirs; otherwise it stays only with files that are recognisably the
+        keep_licence: True if its licence is theirs; otherwise it stays only with files that are recognisably the
             config's own.
     """
     own = config.data.source
@@ -28,7 +28,7 @@ def with_sources(config: Config, sources: Sequence[str], *, keep_licence: bool =
 
 
 def _is_copy(own: str, other: str) -> bool:
-    """Whether a file has the name of that at a URL, or is an archive whose `_about.txt` names the folder of the URL."""
+    """True if a file has the name of that at a URL, or is an archive whose `_about.txt` names the folder of the URL."""
     scheme, _, address = own.partition("://")
     if own == other or scheme not in ("http", "https"):
         return own == other

@@ -97,7 +97,7 @@ def read_file_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
 
 
 def read_rows(path: Path, first_lines: int | None, long_cells: list[tuple[int, int]] | None = None) -> Iterator[bytes]:
-    """Lines of a table with a tab between cells, each ending in a line feed; CSV (RFC 4180) is put into this form.
+    """Lines of a table with a tab between cells, each ending in a line feed; CSV (RFC 4180) is brought into this form.
 
     What separates the cells of CSV is the most frequent of `;`, tab and `,` in its first hundred lines. A cell with
     line breaks becomes one line, after blank ones, so that lines keep their numbers.

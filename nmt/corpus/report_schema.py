@@ -56,7 +56,7 @@ class SplitReport:
     """What splitting did.
 
     Attributes:
-        ready_made_splits: Whether the corpus has ready-made splits.
+        ready_made_splits: True if the corpus has ready-made splits.
         pairs: Pairs of each split.
         sources: Sources of each split; in training, distinct ones.
         components: Number of groups of pairs that share sentences; 0 for ready-made splits.
@@ -87,7 +87,7 @@ class EncodingReport:
     """What tokenising and numbering did; lists of two are about source and target.
 
     Attributes:
-        reused: Whether tokenizers and vocabularies are those of another directory.
+        reused: True if tokenizers and vocabularies are those of another directory.
         tokenizer: Kind of tokenizer.
         too_many_tokens: Training pairs dropped because of their number of tokens.
         copies: Training pairs that are copies of others, in another form or repeated by `weight`.

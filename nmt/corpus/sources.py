@@ -294,7 +294,7 @@ class TabSeparated(Source):
             report.doubt("long_cell", *places, count=len(cells))
 
     def _begins_with_header(self, lines: Sequence[bytes]) -> bool:
-        """Whether cells of a line, but not of the next, name the source and the target, or their languages: as a whole,
+        """True if cells of a line, but not of the next, name the source and the target, or their languages: as a whole,
         as a word of a title without spaces (`text_en`), or as the first word; this is logged.
 
         Raises:
@@ -330,7 +330,7 @@ class TabSeparated(Source):
         return titled or all(named)
 
     def _has_titles(self, lines: Sequence[bytes]) -> bool:
-        """Whether the first line has a few words in each wanted column, and most lines below have sentences there."""
+        """True if the first line has a few words in each wanted column, and most lines below have sentences there."""
         wanted = [[_cells(line)[column - 1 : column] for column in self.columns] for line in lines[: 1 + SAMPLE]]
         first, *below = [["".join(cell) for cell in cells] for cells in wanted]
         sentences = sum(all(map(SENTENCE.search, cells)) for cells in below)
@@ -634,7 +634,7 @@ def count_columns(line: bytes) -> int:
 
 
 def _is_text(cells: Sequence[str]) -> bool:
-    """Whether enough cells of a column have letters; the e of a number such as 1.5e-03 is none.
+    """True if enough cells of a column have letters; the e of a number such as 1.5e-03 is none.
 
     Empty cells say nothing, and neither do a few others.
     """

@@ -168,7 +168,7 @@ class Trace:
         return self.find(text)
 
     def is_found(self, number: int, lines: int) -> bool:
-        """Whether so many lines are a trace and not chance."""
+        """True if so many lines are a trace and not chance."""
         is_many = self.many is not None and number >= self.many
         return number >= self.count and (number >= self.share * lines or is_many)
 
@@ -563,7 +563,7 @@ def _count_empty(split: str, pairs: Sequence[Pair]) -> Iterator[TraceReport]:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a line has nothing but spaces and invisible characters."""
+    """True if a line has nothing but spaces and invisible characters."""
     return not INVISIBLE.sub("", text).strip()
 
 

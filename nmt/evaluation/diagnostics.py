@@ -96,7 +96,7 @@ def diagnose(
 
 
 def repeats(text: str) -> bool:
-    """Whether a text repeats words at once, ignoring case: one word three times, or 2 to 4 words twice."""
+    """True if a text repeats words at once, ignoring case: one word three times, or 2 to 4 words twice."""
     return any(copies > 2 or group[1:] for copies, group in find_repeats(text.casefold().split(), LONGEST_REPEAT))
 
 

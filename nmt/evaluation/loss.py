@@ -71,7 +71,7 @@ def measure_loss(
         pairs: Encoded pairs.
         batch_size: Sentences at once.
         choose: Chooses the decoder's input words; None is the reference (teacher forcing).
-        accuracy: Whether to measure accuracy, which predicts words; it is NaN otherwise.
+        accuracy: True if accuracy is measured, which predicts words; it is NaN otherwise.
     """
     losses, hits, tokens = [], [], 0
     with evaluating(model):

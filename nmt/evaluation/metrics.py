@@ -74,7 +74,7 @@ class Metric:
         name: Its name in tables.
         build: Makes an object of sacreBLEU's interface from the rules and the sources of the test set, which none of
             sacreBLEU's own metrics reads.
-        higher_is_better: Whether a greater score is a better one.
+        higher_is_better: True if a greater score is a better one.
     """
 
     name: str
@@ -110,7 +110,7 @@ QUICK_METRICS = tuple(name for name in get_args(ValidationMetric) if name != "lo
 
 
 def higher_is_better(key: str) -> bool:
-    """Whether a greater value is a better one, of a metric or of the loss and the perplexity of a validation."""
+    """True if a greater value is a better one, of a metric or of the loss and the perplexity of a validation."""
     return key in METRICS and METRICS[key].higher_is_better
 
 

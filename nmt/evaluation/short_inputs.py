@@ -53,7 +53,7 @@ class ShortInput:
 
     @property
     def scored(self) -> bool:
-        """Whether it belongs to the part that nothing may be tuned on, which depends on the text alone."""
+        """True if it belongs to the part that nothing may be tuned on, which depends on the text alone."""
         return int(hashlib.sha256(self.text.encode()).hexdigest(), 16) % PARTS != 0
 
 
@@ -135,7 +135,7 @@ def split_words(text: str) -> list[str]:
 
 
 def has_loop(text: str, output: str) -> bool:
-    """Whether a translation has a word, a character or a group of them more often in a row than the text has any."""
+    """True if a translation has a word, a character or a group of them more often in a row than the text has any."""
     most, copies = (most_copies(SYMBOL.findall(side.casefold())) for side in (text, output))
     return copies > most
 
@@ -169,7 +169,7 @@ def find_violations(made: ShortInput, output: str, plain_output: str, *, lowerca
         made: The input.
         output: Its translation.
         plain_output: The translation of `made.plain`; not used if that is empty.
-        lowercase: Whether the model writes only lower case.
+        lowercase: True if the model writes only lower case.
     """
     text, written, folded = made.text, made.text.split(), output.casefold().replace("’", "'")
     plain = Counter(word for word in split_words(plain_output) if word[0].isalnum())
@@ -198,7 +198,7 @@ def judge_short_inputs(
     Args:
         inputs: The inputs.
         translate: What translates texts.
-        lowercase: Whether it writes only lower case.
+        lowercase: True if it writes only lower case.
     """
     texts = list(dict.fromkeys(text for made in inputs for text in (made.text, made.plain) if text))
     outputs = dict(zip(texts, translate(texts), strict=True)) | {"": ""}

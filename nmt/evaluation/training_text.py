@@ -40,7 +40,7 @@ class TrainingOverlap:
 
     @property
     def marked(self) -> bool:
-        """Whether it is so much that the scores do not measure unseen text."""
+        """True if it is so much that the scores do not measure unseen text."""
         return self.sentences is not None and self.sentences > OVERLAP_LIMIT * self.examples
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ def compare_with_training(
 
 
 def is_other_data(saved: SavedModel, data: Path) -> bool:
-    """Whether a data directory is not the one that a model was trained on."""
+    """True if a data directory is not the one that a model was trained on."""
     trained_on = saved.metadata.get("data")
     identity = trained_on.get("identity") if isinstance(trained_on, dict) else None
     return identity is not None and identity != combine_checksums(read_marker(data).sha256)

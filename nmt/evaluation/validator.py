@@ -41,7 +41,7 @@ class Validator:
 
     @property
     def is_unseen(self) -> bool:
-        """Whether the text is not that of training, so that its scores can choose a model."""
+        """True if the text is not that of training, so that its scores can choose a model."""
         return len(self.pairs) > 0
 
     @property

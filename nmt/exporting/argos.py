@@ -36,10 +36,10 @@ def find_obstacles(config: Config) -> Iterator[Obstacle]:
     yield from (obstacle for obstacle in ctranslate2.find_obstacles(config) if obstacle.key.startswith("model."))
     if config.text.tokenizer != "subword":
         yield Obstacle(
-            "text.tokenizer", f"Argos splits text by SentencePiece, not {config.text.tokenizer}; put subword"
+            "text.tokenizer", f"Argos splits text by SentencePiece, not {config.text.tokenizer}; set subword"
         )
     elif not config.text.subword.joint:
-        yield Obstacle("text.subword.joint", "Argos has one SentencePiece model for both languages; put true")
+        yield Obstacle("text.subword.joint", "Argos has one SentencePiece model for both languages; set true")
 
 
 def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
@@ -87,7 +87,7 @@ def write_splitter(path: Path) -> None:
         return graph.op("Gather", table, units)[0]
 
     def beside(flags: Value, distance: int) -> Value:
-        """Whether the character so far behind, or before if it is negative, has a flag; there is none outside."""
+        """True if the character so far behind, or before if it is negative, has a flag; there is none outside."""
         before, after = max(0, -distance), max(0, distance)
         padded = flags.cast(INT64).op("Pad", [0, before, 0, after])
         return padded.op("Slice", [after], [2**31], [1]).op("Slice", [0], [-before or 2**31], [1]).cast(BOOL)

@@ -61,18 +61,18 @@ def find_obstacles(config: Config) -> Iterator[Obstacle]:
         positions = getattr(getattr(model, side), "learned_positions", None)
         if positions and positions < needed:
             few = f"{positions:,} positions do not hold {name}, {needed:,} tokens"
-            yield Obstacle(f"model.{side}.learned_positions", f"{few}; put null, or {needed:,} or more")
+            yield Obstacle(f"model.{side}.learned_positions", f"{few}; set null, or {needed:,} or more")
     if model.output_norm is not None:
         # Words' vectors could be stored with that norm, but readouts get it by a division, which no linear layer is.
-        yield Obstacle("model.output_norm", f"{model.output_norm} is no part of a linear layer; put null")
+        yield Obstacle("model.output_norm", "CTranslate2 has no counterpart of it; set null")
     if decode.length_penalty and decode.length_norm != "average":
-        yield Obstacle("decode.length_norm", f"CTranslate2 does not divide scores by {decode.length_norm}; put average")
+        yield Obstacle("decode.length_norm", f"CTranslate2 does not divide scores by {decode.length_norm}; set average")
     if decode.coverage_penalty:
         yield Obstacle(
-            "decode.coverage_penalty", "source positions without attention cost nothing in CTranslate2; put 0"
+            "decode.coverage_penalty", "source positions without attention cost nothing in CTranslate2; set 0"
         )
     if decode.min_length_ratio:
-        yield Obstacle("decode.min_length_ratio", "CTranslate2 has no such limit; put 0, or use decode.min_length")
+        yield Obstacle("decode.min_length_ratio", "CTranslate2 has no such limit; set 0, or use decode.min_length")
 
 
 def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:

@@ -45,7 +45,7 @@ def find_other_values(config: Config, program: str, possible: Mapping[str, Seque
         unused = config.model.decoder.own_attention and key.startswith("model.attention.")
         if value is not None and value not in known and not unused:
             names = ["null" if one is None else str(one) for one in known]
-            yield Obstacle(key, f"{value} does not run in {program}; put {' or '.join(names)}")
+            yield Obstacle(key, f"{value} does not run in {program}; set {' or '.join(names)}")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Format:
         packages: Packages that it imports, by the name under which they are installed; all of the extra `export`.
         quantizations: Number formats of weights, the default first; `none` is float32.
         suffix: Suffix of the file that it writes; empty if it writes a folder.
-        several: Whether it can hold several models, side by side.
+        several: True if it can hold several models, side by side.
     """
 
     write: Callable[..., Iterator[str]]

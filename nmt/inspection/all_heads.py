@@ -231,7 +231,7 @@ def list_heads(
     Args:
         decoder: The decoder that attends to the source.
         sentences: Weights of at least one sentence.
-        patterns: Whether they are enough to tell the patterns of heads.
+        patterns: True if they are enough to tell the patterns of heads.
 
     Returns:
         Heads of `encoder`, `decoder` and `source`, in the order of their weights.
@@ -249,7 +249,7 @@ def _profile(weights: Tensor, causal: bool) -> Tensor:
 
     Args:
         weights: [heads, T, T].
-        causal: Whether each position reads those up to its own, as in a decoder, where the sentence has no end yet.
+        causal: True if each position reads those up to its own, as in a decoder, where the sentence has no end yet.
     """
     size, exact = weights.size(1), weights.double()
     positions = torch.arange(size)

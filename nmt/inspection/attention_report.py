@@ -38,7 +38,7 @@ class AttentionReport:
 
     Attributes:
         model: Model directories.
-        forced: Whether the targets were given rather than translated.
+        forced: True if the targets were given rather than translated.
         sources: Raw sources.
         sentences: A target of each, with its alignment.
         heads: Statistics of each head over all sentences.
@@ -127,7 +127,7 @@ def make_attention_report(
         name: Name of the model.
         translator: A translator that does not split its input.
         examples: Sources, with a reference each if `forced`.
-        forced: Whether the first reference is read (forced decoding) instead of translating.
+        forced: True if the first reference is read (forced decoding) instead of translating.
         gold: Links of people between each source and its first reference.
         unit: What gold links count: words, separated by spaces, or tokens of the model.
 

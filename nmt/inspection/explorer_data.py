@@ -47,7 +47,7 @@ def make_explorer_page(
         watched: What `read_attention` says of the sentences, if they are those that the run of the model has watched.
         gold: Links of people between each source and its first reference.
         unit: What they count: words, separated by spaces, or tokens of the models.
-        all_heads: Whether to show every head, self-attention included.
+        all_heads: True if every head is shown, self-attention included.
 
     Raises:
         DataError: No sentence can be shown, a link points past the end of one, or the stored attention is of others.

@@ -34,7 +34,7 @@ class System:
         name: Its name.
         mechanism: Its attention, in a few words.
         equation: The equation of its score.
-        subwords: Whether tokens are subwords, on either side.
+        subwords: True if tokens are subwords, on either side.
         records: A record of each sentence.
         heads: What `list_heads` says of the heads whose weights are recorded.
     """
@@ -75,7 +75,7 @@ def page_data(
         examples: The sentences.
         systems: Models with records of them.
         gold: Links of people between each sentence and its first reference.
-        token_links: Whether they count tokens of the models instead of words.
+        token_links: True if they count tokens of the models instead of words.
     """
     words = sorted({token for system in systems for record in system.records for token in record.likely_tokens})
     index = {token: number for number, token in enumerate(words)}

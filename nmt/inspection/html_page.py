@@ -61,8 +61,8 @@ def fill_page(
         template: A template that extends `frame.html`.
         title: Title of the page.
         files: Its styles, after that of the frame, and its scripts.
-        asks: Whether it may ask the server that it comes from.
-        inline: Whether its elements have styles of their own.
+        asks: True if it may ask the server that it comes from.
+        inline: True if its elements have styles of their own.
         values: What the template names.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined

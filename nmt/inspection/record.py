@@ -115,7 +115,7 @@ def record(
         translator: A single model; it does not split its input.
         example: The source, perhaps with references.
         rules: How text is scored; None if what is given as reference is none, so that there is no BLEU.
-        all_heads: Whether to keep the weights of every head, self-attention included.
+        all_heads: True if the weights of every head are kept, self-attention included.
     """
     processor, words = translator.processor, translator.processor.tgt_vocabulary.tokens
     tokens = translator.tokenize([example.src])[0][: translator.max_source_length]
@@ -147,7 +147,7 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str,
         src: Source ids without EOS.
         tgt: Target ids, with EOS if it was reached.
         text: The target as text.
-        all_heads: Whether to keep the weights of every head.
+        all_heads: True if the weights of every head are kept.
     """
     model, words = translator.model, translator.processor.tgt_vocabulary.tokens
     occluded = len(src) <= LONGEST_OCCLUDED

@@ -64,7 +64,7 @@ class Chapter:
     Attributes:
         title: Heading.
         blocks: Its content.
-        folded: Whether a reader has to open it.
+        folded: True if a reader has to open it.
     """
 
     title: str

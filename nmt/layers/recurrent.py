@@ -301,10 +301,10 @@ class Connection(nn.Module):
     3.1). The sum itself is not normalised, so x reaches the top unchanged.
 
     Args:
-        section: Whether x is added, and whether the input of f is normalised (Ba et al., 2016).
+        section: True if x is added, and whether the input of f is normalised (Ba et al., 2016).
         size: Size of x.
         dropout: Applied to the input of f.
-        first: Whether x is the input of a stack, to which dropout alone is applied.
+        first: True if x is the input of a stack, to which dropout alone is applied.
     """
 
     def __init__(self, section: RecurrentSection, size: int, dropout: float, *, first: bool = False) -> None:

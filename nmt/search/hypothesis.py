@@ -18,7 +18,7 @@ class Hypothesis:
 
     Attributes:
         ids: Target ids without EOS.
-        complete: Whether EOS was reached.
+        complete: True if EOS was reached.
         log_prob: Natural logarithm of the probability of `ids` and, if it was reached, EOS.
         score: The score by which hypotheses are ranked; see `Scoring`.
         token_log_probs: The contribution of each target token (EOS last, if reached) to `log_prob`.

@@ -34,7 +34,7 @@ class Searcher:
     Args:
         models: In evaluation mode.
         options: Search settings.
-        frozen: Whether the models' parameters never change, so that prepared weights can be reused.
+        frozen: True if the models' parameters never change, so that prepared weights can be reused.
     """
 
     def __init__(self, models: Sequence[Seq2Seq], options: DecodeSection, *, frozen: bool = False) -> None:

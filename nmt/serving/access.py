@@ -33,7 +33,7 @@ class Keys:
 
     @property
     def required(self) -> bool:
-        """Whether requests need a key."""
+        """True if requests need a key."""
         return bool(self._keys)
 
     def find(self, key: str) -> int | None:
@@ -79,7 +79,7 @@ class Rate:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from the same machine only."""
+    """True if an address can be reached from the same machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -138,7 +138,7 @@ class Pages:
         return name in self._hosts
 
     def allows_origin(self, origin: str | None, host: str) -> bool:
-        """Whether a request comes from the server's own page, an allowed origin, or a client that is not a web page.
+        """True if a request comes from the server's own page, an allowed origin, or a client that is not a web page.
 
         Args:
             origin: The `Origin` header, None if there is none.

@@ -238,7 +238,7 @@ class Service:
         return [Language(code=code, name=language_name(code), targets=into) for code, into in targets]
 
     def health(self) -> Health:
-        """Whether the server answers, and with which models."""
+        """True if the server answers, and with which models."""
         return Health(status="ok", models=self.directions.served)
 
     def settings(self) -> dict[str, Any]:

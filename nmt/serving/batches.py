@@ -76,7 +76,7 @@ class _Job:
         sentences: The tokens of each sentence.
         client: Whose request it is.
         n_best: Translations per sentence.
-        with_alignment: Whether to keep alignments.
+        with_alignment: True if alignments are kept.
         work: Called instead of translating; it does not share a batch.
         cost: Tokens that could be translated in the time of the work.
         waiting: The sentences that have not begun, long ones last.

@@ -53,7 +53,7 @@ class Document:
         self.texts = [part.text for part in parts if isinstance(part, Unit)]
         """The texts to translate, in order."""
         self.needs_alignment = any(isinstance(part, Unit) and part.elements for part in parts)
-        """Whether there are tags to place among the words of a translation."""
+        """True if there are tags to place among the words of a translation."""
 
     def render(self, translations: Sequence[Translation], processor: TextProcessor) -> str:
         """The document with its texts translated.

@@ -153,7 +153,7 @@ class _Reader:
 
 
 def _is_untranslated(name: str, attributes: Mapping[str, str]) -> bool:
-    """Whether the text of an element must not be translated."""
+    """True if the text of an element must not be translated."""
     is_marked = attributes.get("translate", "").lower() == "no"
     return name in UNTRANSLATED or is_marked or "notranslate" in attributes.get("class", "").lower().split()
 

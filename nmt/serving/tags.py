@@ -34,8 +34,8 @@ class Element:
         first: Index of the first word in it, or of the word that follows it.
         last: Index after that of the last word in it.
         children: The elements in it.
-        glued: Whether it follows a word without a space.
-        spaced: Whether a space follows it, for a single piece.
+        glued: True if it follows a word without a space.
+        spaced: True if a space follows it, for a single piece.
     """
 
     start: str

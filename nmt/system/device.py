@@ -41,7 +41,7 @@ def use_fast_products() -> bool:
     only get another, often faster, kernel. So a product is tried, and the setting is reverted if its error is larger.
 
     Returns:
-        Whether the setting stays on.
+        True if the setting stays on.
     """
     before = torch.get_float32_matmul_precision()
     generator = torch.Generator().manual_seed(0)

@@ -74,7 +74,7 @@ def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether what is written to a path goes to a device, a pipe or an open stream such as /dev/stdout.
+    """True if what is written to a path goes to a device, a pipe or an open stream such as /dev/stdout.
 
     A stream may lead to a file, which the shell has opened.
     """

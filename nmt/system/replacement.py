@@ -186,7 +186,7 @@ def locked(directory: Path, timeout: float = 0) -> Iterator[None]:
 
 
 def is_locked(directory: Path) -> bool:
-    """Whether a living process holds the lock of `directory`; the lock of another user always counts as held."""
+    """True if a living process holds the lock of `directory`; the lock of another user always counts as held."""
     path = hidden_path(directory, "lock")
     if not path.exists():
         return False

@@ -93,7 +93,7 @@ def open_resumable(path: Path, made_from: Origin, *, resume: bool) -> Iterator[R
 
 
 def is_unfinished(path: Path) -> bool:
-    """Whether there is an unfinished file to resume: what it replaces was decided when it was begun."""
+    """True if there is an unfinished file to resume: what it replaces was decided when it was begun."""
     return hidden_path(path, "partial.json").is_file()
 
 

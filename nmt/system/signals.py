@@ -97,7 +97,7 @@ def raise_when_safe(error: BaseException, number: int, frame: FrameType | None) 
 
 
 def _in_library(frame: FrameType | None) -> bool:
-    """Whether a library that we have called is at work; one that has called us, such as a notebook, does not count."""
+    """True if a library that we have called is at work; one that has called us, such as a notebook, does not count."""
     library = False
     while frame is not None:
         name = frame.f_code.co_filename

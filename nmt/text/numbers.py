@@ -22,7 +22,7 @@ def find_numbers(text: str) -> list[str]:
 
 
 def have_same_numbers(text: str, other: str) -> bool:
-    """Whether two texts have the same numbers, as translations have, in whatever order.
+    """True if two texts have the same numbers, as translations have, in whatever order.
 
     Digits with a space between them are one number if the other text has it, otherwise several.
     """

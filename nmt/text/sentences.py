@@ -62,7 +62,7 @@ class SentenceSplitter:
         return [part for sentence in sentences for part in _without_emoji(sentence)]
 
     def _ends_sentence(self, line: str, boundary: re.Match[str]) -> bool:
-        """Whether the punctuation does; a full stop must not be part of the word before it."""
+        """True if the punctuation ends a sentence; a full stop must not be part of the word before it."""
         if boundary["end"][-1] in _WIDE_END:
             return True
         if boundary["first"].islower():
@@ -95,12 +95,12 @@ def _without_emoji(sentence: str) -> list[str]:
 
 
 def is_in_capitals(text: str) -> bool:
-    """Whether a text has several words, all in capitals; what has no letter is none."""
+    """True if the text has at least two words and all of them are in capitals. Words without letters are ignored."""
     return text.isupper() and sum(word.isupper() for word in text.split()) > 1
 
 
 def is_title(text: str) -> bool:
-    """Whether each long word has a capital, at least two after the first word, and the text no full stop."""
+    """True if each long word has a capital, at least two after the first word, and the text no full stop."""
     words = _WORD.findall(text)
     capitals = sum(word[0].isupper() for word in words[1:] if len(word) > SHORT)
     return capitals > 1 and all(word[0].isupper() for word in words if len(word) > SHORT) and not text.endswith(".")
@@ -129,7 +129,7 @@ def split_tokens(tokens: Sequence[str], limit: int, *, subwords: bool) -> Iterat
     Args:
         tokens: The tokens.
         limit: Maximum number of tokens in a part.
-        subwords: Whether the tokens are subwords.
+        subwords: True if the tokens are subwords.
     """
     begin = 0
     while len(tokens) - begin > limit:

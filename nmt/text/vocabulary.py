@@ -81,5 +81,5 @@ class Vocabulary:
 
 
 def _is_possible_token(token: str) -> bool:
-    """Whether a tokenizer can produce it: it is visible, in one line, and can be encoded as UTF-8."""
+    """True if a tokenizer can produce it: it is visible, in one line, and can be encoded as UTF-8."""
     return token.splitlines() == [token] and not token.isspace() and not _SURROGATE.search(token)

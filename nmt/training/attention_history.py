@@ -74,7 +74,7 @@ def read_attention(run: Path) -> dict[str, Any]:
 
 
 def _is_whole(sentences: Sequence[Any], validations: Sequence[Any]) -> bool:
-    """Whether sentences and validations have the right types and sizes."""
+    """True if sentences and validations have the right types and sizes."""
     texts = [sentence[key] for sentence in sentences for key in ("source", "reference")]
     texts += [token for sentence in sentences for side in ("src", "tgt") for token in sentence[side]]
     updates = [validation["update"] for validation in validations]
@@ -92,6 +92,6 @@ def _is_whole(sentences: Sequence[Any], validations: Sequence[Any]) -> bool:
 
 
 def _fits(weights: str, sentence: Any) -> bool:
-    """Whether stored weights are those of the tokens of a sentence, with EOS, and any number of heads."""
+    """True if stored weights are those of the tokens of a sentence, with EOS, and any number of heads."""
     size = len(base64.b64decode(weights, validate=True))
     return size > 0 and size % ((len(sentence["src"]) + 1) * (len(sentence["tgt"]) + 1)) == 0

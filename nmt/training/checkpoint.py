@@ -67,7 +67,7 @@ def write_checkpoint(run: Path, update: int, checkpoint: Checkpoint, keep: int) 
 
 
 def has_checkpoint(run: Path) -> bool:
-    """Whether a run has a checkpoint, which may be damaged."""
+    """True if a run has a checkpoint, which may be damaged."""
     return bool(_updates(run / FOLDER))
 
 

@@ -27,7 +27,7 @@ class Progress:
         best_loss: Validation loss of the model with that value; None if unknown.
         best_update: Update of that model.
         waited: Validations since then, not counting those while the best score was at its floor.
-        learnt: Whether any validation had a loss below that of uniform guessing.
+        learnt: True if any validation had a loss below that of uniform guessing.
         skipped_in_row: Consecutive skipped updates, as of the last report.
         seconds: Time spent on updates, without validation.
         tokens: Target tokens trained on, without padding.

@@ -45,11 +45,11 @@ def claimed(
         config: Config of the run.
         data: Its data directory.
         workers: The processes of the run.
-        overwrite: Whether an earlier run is replaced; it is deleted if the block succeeds.
-        resume: Whether a run is continued if there is one.
+        overwrite: True if an earlier run is replaced; it is deleted if the block succeeds.
+        resume: True if a run is continued if there is one.
 
     Yields:
-        Whether there is something to resume.
+        True if there is something to resume.
 
     Raises:
         DataError: The folder contains something else, is in use, or has a run that the user has to decide about.
@@ -80,7 +80,7 @@ def claimed(
 
 
 def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool, resume: bool) -> bool:
-    """Whether there is something to resume; reject what must not be replaced or cannot be resumed.
+    """True if there is something to resume; reject what must not be replaced or cannot be resumed.
 
     Raises:
         DataError: See `claimed`.

@@ -46,7 +46,7 @@ class Workers:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the process that writes, prints and validates."""
+        """True if this is the process that writes, prints and validates."""
         return self.rank == 0
 
     def seed(self, seed: int) -> None:

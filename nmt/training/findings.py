@@ -11,7 +11,7 @@ class Finding:
 
     Attributes:
         name: Name of the check.
-        ok: Whether it passed; None if it only informs.
+        ok: True if it passed; None if it only informs.
         message: What was found and, if it failed, what to do.
     """
 

@@ -207,7 +207,7 @@ def check_learnt(state: TrainState[Any], run: Path, *, validated: bool) -> None:
     Args:
         state: Its state.
         run: Its directory, for the message.
-        validated: Whether it had validation data.
+        validated: True if it had validation data.
 
     Raises:
         TrainingError: It has learnt nothing.

@@ -27,7 +27,7 @@ def rank(metric: str, score: float, loss: float | None) -> tuple[float, float]:
 
 
 def is_at_floor(metric: str, score: float) -> bool:
-    """Whether a score is the worst possible, so that it says nothing about a model that is still learning."""
+    """True if a score is the worst possible, so that it says nothing about a model that is still learning."""
     return higher_is_better(metric) and score < FLOOR
 
 

@@ -85,7 +85,7 @@ def _train(config: Config, data_directory: Path, output: Path, workers: Workers,
         data_directory: Data directory.
         output: Run directory, which no other command uses.
         workers: The processes of the run.
-        resuming: Whether the run has a checkpoint to continue from.
+        resuming: True if the run has a checkpoint to continue from.
     """
     from nmt.corpus.dataset import open_data
     from nmt.corpus.noise import make_noise

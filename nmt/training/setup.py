@@ -88,7 +88,7 @@ def make_model(
     Args:
         config: The whole config.
         data: The data.
-        resumed: Whether the weights come from a checkpoint, so that the parent is not needed.
+        resumed: True if the weights come from a checkpoint, so that the parent is not needed.
         say: Shows how many pieces the parent has of those of the model, if these are its own.
     """
     model = build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))
@@ -98,7 +98,7 @@ def make_model(
             if limit and (longest := int(sequences.lengths.max(initial=0)) + 1) > limit:
                 shorter = f", or preprocess again with text.max_length: {limit - 1}" if name == "training" else ""
                 reason = f"the longest {name} sentence has {longest:,} tokens with its end"
-                advice = f"put {longest:,} or more, or null{shorter}"
+                advice = f"set {longest:,} or more, or null{shorter}"
                 raise ConfigError(f"model.{side}.learned_positions: {limit:,}, but {reason}; {advice}")
     if config.parent.run is not None and not resumed:
         parent = _load_parent(config)

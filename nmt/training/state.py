@@ -93,7 +93,7 @@ class TrainState(Generic[Model]):
 
     @property
     def last_skipped(self) -> bool:
-        """Whether the last update was skipped; waits for the device."""
+        """True if the last update was skipped; waits for the device."""
         skipped = self.meter.skipped
         return bool(skipped[-1]) if skipped else self.progress.skipped_in_row > 0
 
@@ -141,7 +141,7 @@ def restore(state: TrainState[Any], checkpoint: Checkpoint) -> bool:
         CheckpointError: The checkpoint's metadata is damaged.
 
     Returns:
-        Whether the run continues as if it had never stopped; False with another number of processes or another kind of
+        True if the run continues as if it had never stopped; False with another number of processes or another kind of
         device, as the random numbers are then those of a new run.
     """
     tensors, metadata = checkpoint.tensors, parse_metadata(StateMetadata, checkpoint.metadata)

@@ -30,7 +30,7 @@ class _Word(NamedTuple):
         length: Number of its subwords that have letters or digits.
         copied: Its first number, or its first letters if it has none.
         key: The same in small letters; of a number its digits, as those of ASCII.
-        is_unsure: Whether the model gave its subwords little probability.
+        is_unsure: True if the model gave its subwords little probability.
     """
 
     begin: int
@@ -42,11 +42,11 @@ class _Word(NamedTuple):
 
     @property
     def may_be_copied(self) -> bool:
-        """Whether a translation has it as the source does: a number, or a name that training has not shown."""
+        """True if a translation has it as the source does: a number, or a name that training has not shown."""
         return self.key.isdecimal() or (self.copied[0].isupper() and self.begin > 0 and self.length >= SPELLED)
 
     def is_in(self, other: "_Word") -> bool:
-        """Whether a word of the translation is the same, or the same name with an ending."""
+        """True if a word of the translation is the same, or the same name with an ending."""
         return other.key == self.key or (not self.key.isdecimal() and other.key.startswith(self.key))
 
     def similarity(self, other: "_Word") -> float:

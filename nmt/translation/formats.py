@@ -36,9 +36,9 @@ class Format(ABC):
 
     name: ClassVar[str]
     several: ClassVar[bool] = False
-    """Whether it shows more than the best translation."""
+    """True if it shows more than the best translation."""
     needs_alignment: ClassVar[bool] = False
-    """Whether it needs attention weights."""
+    """True if it needs attention weights."""
     processor: TextProcessor
     n_best: int = 1
     with_attention: bool = False
@@ -139,7 +139,7 @@ def choose_format(
         name: One of `FORMATS`; None selects text for one translation per line and nbest for several.
         processor: The text processor of the model.
         n_best: Translations per line.
-        with_attention: Whether to write attention weights.
+        with_attention: True if attention weights are written.
 
     Raises:
         ConfigError: There is no such format, or it cannot show what was requested.

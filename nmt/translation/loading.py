@@ -67,7 +67,7 @@ def load(
         batch_size: Sentences translated at once.
         length_penalty: Alpha of Wu et al. (2016).
         max_length: Maximum length of a translation in tokens.
-        replace_unknown: Whether to replace an unknown word by the source word attended most.
+        replace_unknown: True if an unknown word is replaced by the source word attended most.
         precision: float32, or bfloat16, which is faster.
         overrides: Other search settings: `{"decode.sampling.temperature": 0.8}` or `["decode.min_length=3"]`.
         split_sentences: Translate the sentences of a text one by one, as the model was trained, and parts of sentences

@@ -31,7 +31,7 @@ class Translation:
         log_prob: Natural logarithm of the model's probability.
         score: Log-probability after length normalisation, by which hypotheses are ranked.
         alignment: Attention, [target tokens + EOS, heads, source tokens + EOS]; None unless requested.
-        truncated: Whether the source was longer than the model can read.
+        truncated: True if the source was longer than the model can read.
         token_log_probs: Natural logarithm of the probability of each target token; empty where it is not known.
         unknown: How many of the target tokens the model predicted as unknown, replaced or not.
         sentences: The translations of the sentences of a line that was split; empty where it was not.

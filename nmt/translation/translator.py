@@ -59,11 +59,11 @@ class Translator:
             all models.
         splitter: Finds the sentences of a line, which are translated one by one; None takes a line as it is.
         dictionary: Translations of words that the model does not know, by the word as it reads it.
-        frozen: Whether the models' parameters never change, so that prepared weights can be reused.
+        frozen: True if the models' parameters never change, so that prepared weights can be reused.
         description: Path, direction and attention of the models, in words.
 
     Attributes:
-        repairs: Whether a sentence whose best translation is a loop gets the best one in the beam that is none, or
+        repairs: True if a sentence whose best translation is a loop gets the best one in the beam that is none, or
             stays as it is, and misspelled numbers and names are copied; see `repair_copies`.
         max_source_length: Maximum number of source tokens of a sentence; the rest of a longer one is cut off.
     """
@@ -251,7 +251,7 @@ class Translator:
             n_best: Number of translations of each.
             with_alignment: Keep alignments.
             target_tokens: For each source the first target tokens as the user gave them; None leaves them free.
-            whole: Whether they are all of the translation, and an empty source is read too; otherwise its translation
+            whole: True if they are all of the translation, and an empty source is read too; otherwise its translation
                 is empty.
             ended: For each source, whether the last of its first target tokens ends a word.
             finish: Called with the indices of the sources that are finished.
@@ -378,7 +378,7 @@ class Translator:
         return translations
 
     def _is_loop(self, src_tokens: list[str], translation: Translation) -> bool:
-        """Whether a translation repeats tokens that the source does not, or words where the source is a single one."""
+        """True if a translation repeats tokens that the source does not, or words where the source is a single one."""
         if LOOP <= most_copies(translation.tokens) > most_copies(src_tokens):
             return True
         alone = len(_as_text(src_tokens, self.processor.src_tokenizer).split()) == 1

@@ -79,7 +79,7 @@ def test_a_tenth_of_a_small_corpus_is_for_validation_and_another_for_test() -> N
     [
         (["model.dropout=automatic"], "model.dropout: should be a valid number, found 'automatic'"),
         (["model.embedding_dropout=auto"], "model.embedding_dropout: should be a valid number, found 'auto'"),
-        (["train.batch={size: auto, unit: tokens}"], "train.batch.size: auto is a number of sentences; put"),
+        (["train.batch={size: auto, unit: tokens}"], "train.batch.size: auto is a number of sentences; set"),
     ],
 )
 def test_what_cannot_be_auto_is_refused(settings: list[str], message: str) -> None:

@@ -336,14 +336,14 @@ PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{pat
         (
             "model: {tying: target, embedding_size: 64, decoder: {order: bahdanau, hidden_size: 128, readout: state}}",
             "model.tying",
-            "target needs equal sizes, found an embedding of 64, but the output layer reads 128 units; put none, or "
+            "target needs equal sizes, found an embedding of 64, but the output layer reads 128 units; set none, or "
             "model.decoder.readout: plain",
         ),
         *(
             (
                 f"model: {{encoder: {{hidden_size: 64{encoder}}}, decoder: {{{COPY}{decoder}}}}}",
                 "model.decoder.initial_state",
-                f"copy needs an encoder of {layers}, states of 128, and no layer_norm: cell; make it so, or put final",
+                f"copy needs an encoder of {layers}, states of 128, and no layer_norm: cell; set both so, or set final",
             )
             for encoder, decoder, layers in (
                 (", bidirectional: false", "", "1 lstm layer"),

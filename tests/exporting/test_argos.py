@@ -100,7 +100,7 @@ def test_what_cannot_be_a_package_is_said_in_one_line(
     folder = tmp_path / "d.argosmodel"
     assert "d.argosmodel: is a folder; choose another file" in refusal(*export, folder, "--model", run, "--overwrite")
     checked = cli("check", "--config", project.config, "--for", "argos", "--set", "model.output_norm=5")
-    lines = [line for line in checked.out.splitlines() if line.startswith("PROBLEM") and "put" in line]
+    lines = [line for line in checked.out.splitlines() if line.startswith("PROBLEM") and "set" in line]
     assert [line.split()[1] for line in lines[:4]] == [
         *("model.encoder.kind:", "model.decoder.kind:", "model.output_norm:", "text.tokenizer:")
     ]

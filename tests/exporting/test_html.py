@@ -430,7 +430,7 @@ def test_a_trained_model_translates_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "key", "put"),
+    ("settings", "key", "remedy"),
     [
         (["model.encoder.layer_norm=cell"], "model.encoder.layer_norm", "none or layers"),
         (["model.attention={score: location, options: {max_length: 9}}"], "model.attention.score", "additive"),
@@ -441,10 +441,10 @@ def test_a_trained_model_translates_the_same(tmp_path: Path) -> None:
         (["decode.sampling.temperature=0.7"], "decode.sampling.temperature", "null"),
     ],
 )
-def test_what_a_page_cannot_compute_is_named(settings: list[str], key: str, put: str) -> None:
+def test_what_a_page_cannot_compute_is_named(settings: list[str], key: str, remedy: str) -> None:
     ((found, text),) = find_format("html").find_obstacles(load_config(Config(), settings))
     assert found == key
-    assert f"put {put}" in text
+    assert f"set {remedy}" in text
 
 
 def test_the_command_writes_a_file_and_says_what_is_missing(project: Project, cli: Cli, tmp_path: Path) -> None:

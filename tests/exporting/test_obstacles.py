@@ -25,18 +25,18 @@ FITS = (*TRANSFORMER, *AVERAGE, "model.output_norm=null")
         (["model.tying=all", "text.vocabulary.joint=true", "text.subword.joint=true"], []),
         (["model.encoder.norm=post", "model.decoder.activation=gelu", "model.decoder.hidden_size=64"], []),
         (["model.encoder.learned_positions=51", "model.decoder.learned_positions=60"], []),
-        (["model.encoder={kind: recurrent}"], [("model.encoder.kind", "put self_attention")]),
-        (["model.decoder.kind=ssru"], [("model.decoder.kind", "put transformer")]),
+        (["model.encoder={kind: recurrent}"], [("model.encoder.kind", "set self_attention")]),
+        (["model.decoder.kind=ssru"], [("model.decoder.kind", "set transformer")]),
         (
             ["model.decoder={kind: recurrent, initial_state: zeros}", "model.output_norm=5"],
-            [("model.decoder.kind", "put transformer"), ("model.output_norm", "put null")],
+            [("model.decoder.kind", "set transformer"), ("model.output_norm", "set null")],
         ),
-        (["model.encoder.learned_positions=50"], [("model.encoder.learned_positions", "put null, or 51 or more")]),
-        (["model.decoder.learned_positions=59"], [("model.decoder.learned_positions", "put null, or 60 or more")]),
-        (["decode.length_norm=wu", "decode.length_penalty=0.5"], [("decode.length_norm", "put average")]),
+        (["model.encoder.learned_positions=50"], [("model.encoder.learned_positions", "set null, or 51 or more")]),
+        (["model.decoder.learned_positions=59"], [("model.decoder.learned_positions", "set null, or 60 or more")]),
+        (["decode.length_norm=wu", "decode.length_penalty=0.5"], [("decode.length_norm", "set average")]),
         (
             ["decode.coverage_penalty=0.1", "decode.min_length_ratio=0.5"],
-            [("decode.coverage_penalty", "put 0"), ("decode.min_length_ratio", "put 0, or use decode.min_length")],
+            [("decode.coverage_penalty", "set 0"), ("decode.min_length_ratio", "set 0, or use decode.min_length")],
         ),
     ],
 )
@@ -47,9 +47,9 @@ def test_what_ctranslate2_cannot_hold(settings: list[str], expected: list[tuple[
 
 def test_what_to_put_removes_every_obstacle() -> None:
     config = load_config(Config(), ["model.output_norm=5", "decode.coverage_penalty=1"])
-    puts = {key: text.rpartition("; put ")[2] for key, text in find_format("ctranslate2").find_obstacles(config)}
-    assert len(puts) == 5
-    mended = load_config(config, [f"{key}={value}" for key, value in puts.items()])
+    remedies = {key: text.rpartition("; set ")[2] for key, text in find_format("ctranslate2").find_obstacles(config)}
+    assert len(remedies) == 5
+    mended = load_config(config, [f"{key}={value}" for key, value in remedies.items()])
     assert list(find_format("ctranslate2").find_obstacles(mended)) == []
 
 
@@ -57,9 +57,9 @@ def test_obstacles_come_first_and_need_no_data(project: Project, cli: Cli, tmp_p
     checked = cli("check", "--config", project.config, "--for", "ctranslate2", "--data", tmp_path / "none")
     assert checked.code == 1
     assert checked.out.splitlines() == [
-        "PROBLEM model.encoder.kind: recurrent does not run in CTranslate2; put self_attention",
-        "PROBLEM model.decoder.kind: recurrent does not run in CTranslate2; put transformer",
-        "PROBLEM decode.length_norm: CTranslate2 does not divide scores by wu; put average",
+        "PROBLEM model.encoder.kind: recurrent does not run in CTranslate2; set self_attention",
+        "PROBLEM model.decoder.kind: recurrent does not run in CTranslate2; set transformer",
+        "PROBLEM decode.length_norm: CTranslate2 does not divide scores by wu; set average",
         "problems: model.encoder.kind, model.decoder.kind, decode.length_norm",
     ]
     assert errors(checked.err) == []

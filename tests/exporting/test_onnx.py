@@ -208,25 +208,25 @@ def test_a_folder_has_pieces_limits_and_names(tmp_path: Path) -> None:
     [
         ([], []),
         (["model.decoder={kind: ssru}", "model.encoder={kind: self_attention}"], []),
-        (["model.encoder.layer_norm=cell"], ["model.encoder.layer_norm: cell {}; put layers or none"]),
-        (["model.decoder.layer_norm=cell"], ["model.decoder.layer_norm: cell {}; put layers or none"]),
+        (["model.encoder.layer_norm=cell"], ["model.encoder.layer_norm: cell {}; set layers or none"]),
+        (["model.decoder.layer_norm=cell"], ["model.decoder.layer_norm: cell {}; set layers or none"]),
         (
             ["model.attention={score: location, options: {max_length: 9}, window: {name: hard}}"],
             [
-                "model.attention.score: location {}; put {}",
-                "model.attention.window.name: hard {}; put global or local_p",
+                "model.attention.score: location {}; set {}",
+                "model.attention.window.name: hard {}; set global or local_p",
             ],
         ),
         (
             ["model.attention={score: additive, past: {name: coverage}, normalizer: {name: sparsemax}}"],
             [
-                "model.attention.normalizer.name: sparsemax {}; put softmax",
-                "model.attention.past.name: coverage {}; put none",
+                "model.attention.normalizer.name: sparsemax {}; set softmax",
+                "model.attention.past.name: coverage {}; set none",
             ],
         ),
         (
             ["model.attention={score: none}"],
-            ["model.attention.score: none {}; put {}"],
+            ["model.attention.score: none {}; set {}"],
         ),
     ],
 )

@@ -258,7 +258,7 @@ def test_validation_sentences_beyond_the_positions_are_refused(
     }
     data = dataclasses.replace(open_data(project.data), valid=pairs_of(*pairs))
     config = load_config(str(project.config), [*kinds[side], f"model.{side}.learned_positions=9"])
-    reason = "but the longest validation sentence has 10 tokens with its end; put 10 or more, or null"
+    reason = "but the longest validation sentence has 10 tokens with its end; set 10 or more, or null"
     with pytest.raises(ConfigError, match=f"^model.{side}.learned_positions: 9, {reason}$"):
         make_model(config, data)
     assert make_model(load_config(config, {f"model.{side}.learned_positions": 10}), data)

@@ -103,7 +103,7 @@ def run_lstm(layers: nn.LSTM, inputs: Tensor, state: tuple[Tensor, ...]) -> tupl
 
 @functools.cache
 def cpu_has_bfloat16_lstm() -> bool:
-    """Whether the CPU has the instructions that oneDNN needs for an LSTM in bfloat16 (x86: AVX-512)."""
+    """True if the CPU has the instructions that oneDNN needs for an LSTM in bfloat16 (x86: AVX-512)."""
     layers = nn.LSTM(1, 1, device="meta").to_empty(device="cpu")  # draws no random numbers
     try:
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):

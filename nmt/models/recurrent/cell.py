@@ -87,7 +87,7 @@ class DecoderCell(nn.Module, ABC):
     feedback_size: int = 0
     """Size of the vector that is fed back; 0 without one."""
     parallel: bool = False
-    """Whether all target positions can be computed in one call once their inputs are known."""
+    """True if all target positions can be computed in one call once their inputs are known."""
 
     def __init__(self, section: RecurrentDecoderSection, recurrent: RecurrentStack, attention: Attention) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ def make_readout(
         section: The choice, and the size of the state, which comes first where it is read alone.
         in_size: Size of state, context and perhaps word.
         out_size: Size of the readout.
-        bias: Whether a layer has a bias.
+        bias: True if a layer has a bias.
     """
     state = partial(torch.narrow, dim=-1, start=0, length=section.hidden_size)
     kinds: dict[str, tuple[int, Callable[[Tensor], Tensor]]]

@@ -24,7 +24,7 @@ class RecurrentEncoder(Encoder):
         section: The layers, their connections and directions.
         embedding: Source embedding; may be shared.
         dropout: Where units are dropped.
-        with_last_states: Whether the output has the last states of every layer; somewhat slower.
+        with_last_states: True if the output has the last states of every layer; somewhat slower.
     """
 
     def __init__(
