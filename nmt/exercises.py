@@ -72,7 +72,8 @@ def check(function: Callable[..., Any], name: str, case: str, path: Path) -> str
 
 def draw(what: str, lengths: list[int], options: dict[str, Any]) -> Any:
     """An argument: random numbers of a shape like "B S D", the lengths for "B", a "cell", or an option by its name."""
-    size, heads = max(lengths), options["heads"]
+    size = max(lengths)
+    heads = options["heads"]
     sizes = {**SIZES, "B": len(lengths), "S": size, "T": size - 1, "heads": heads, "d": SIZES["G"] // heads}
     cell = nn.GRUCell(sizes["E"] + sizes["D"], sizes["D"]).double().requires_grad_(False)
     others = {**options, "B": torch.tensor(lengths), "cell": cell}
@@ -179,7 +180,8 @@ def cached_step(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Causal self-attention of the next word, from keys and values of those before it."""
     query, key, value = ((W @ x).view(len(keys), 1, -1) for W in (W_q, W_k, W_v))  # [heads, 1, d]
-    keys, values = torch.cat([keys, key], dim=1), torch.cat([values, value], dim=1)
+    keys = torch.cat([keys, key], dim=1)
+    values = torch.cat([values, value], dim=1)
     scores = ([reference.scaled_dot(q, k) for k in head] for (q,), head in zip(query, keys, strict=True))
     contexts = [weigh(*head)[0] for head in zip(scores, values, strict=True)]
     return W_o @ torch.cat(contexts), keys, values

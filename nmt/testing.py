@@ -51,7 +51,8 @@ class ScoreTests:
     def test_there_is_one_score_for_each_query_and_position(self) -> None:
         """Shape [B, N, S], finite, for decoder and encoder states of different sizes if the class allows them."""
         score = self._attention().score
-        queries, states = self._queries(), _states()
+        queries = self._queries()
+        states = _states()
         try:
             scores = score(queries, score.project_keys(states))
         except RuntimeError as error:
@@ -74,7 +75,8 @@ class ScoreTests:
 
     def test_padding_changes_nothing(self) -> None:
         """A sentence's alignment does not depend on the longest sentence in the batch."""
-        attention, queries = self._attention(), self._queries()
+        attention = self._attention()
+        queries = self._queries()
         alignment, context = _attend(attention, queries, _states())
         padded_alignment, padded_context = _attend(attention, queries, _states(padding=4))
         words = "the alignment of a sentence should not depend on how much padding follows it"
@@ -83,7 +85,8 @@ class ScoreTests:
 
     def test_alignments_do_not_depend_on_other_sentences(self) -> None:
         """A sentence's alignment is the same in any batch."""
-        attention, queries = self._attention(), self._queries()
+        attention = self._attention()
+        queries = self._queries()
         memory = _memory(attention, _states())
         for sentence in range(len(LENGTHS)):
             one = slice(sentence, sentence + 1)
@@ -93,7 +96,8 @@ class ScoreTests:
 
     def test_queries_do_not_see_each_other(self) -> None:
         """Many queries at once (target positions or hypotheses) give the same result as one by one."""
-        attention, queries = self._attention(), self._queries()
+        attention = self._attention()
+        queries = self._queries()
         alignment, _ = _attend(attention, queries, _states())
         for index in range(QUERIES):
             one = slice(index, index + 1)
@@ -102,7 +106,8 @@ class ScoreTests:
 
     def test_keys_are_computed_once_per_sentence(self) -> None:
         """The result of `project_keys` is valid for every step, also after other sentences were encoded."""
-        attention, queries = self._attention(), self._queries()
+        attention = self._attention()
+        queries = self._queries()
         first, _ = _attend(attention, queries, _states())
         memory = _memory(attention, _states())
         for _ in range(2):
@@ -112,7 +117,9 @@ class ScoreTests:
 
     def test_zeros_have_finite_gradients(self) -> None:
         """Encoder states of padding are 0, and so is the decoder's first state with `initial_state: zeros`."""
-        attention, queries, states = self._attention(), torch.zeros_like(self._queries()).requires_grad_(), _states()
+        attention = self._attention()
+        queries = torch.zeros_like(self._queries()).requires_grad_()
+        states = _states()
         _, context = _attend(attention, queries, states.requires_grad_())
         torch.autograd.backward(context.square().sum())
         for tensor in (queries, states, *attention.parameters()):
@@ -164,7 +171,8 @@ class ScoreTests:
 
     def test_a_loaded_score_equals_the_saved_one(self) -> None:
         """All that it needs is in its weights, buffers and options."""
-        attention, other = self._attention(), self._attention(seed=1)
+        attention = self._attention()
+        other = self._attention(seed=1)
         other.load_state_dict(safetensors.torch.load(safetensors.torch.save(attention.state_dict())))
         loaded, saved = (_attend(module, self._queries(), _states())[0] for module in (other, attention))
         _assert_equal(

@@ -24,10 +24,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MARKER = "comparison.json"
-TRIALS, DATA, OUTSIDERS = "cells", "data", "against"
+TRIALS = "cells"
+DATA = "data"
+OUTSIDERS = "against"
 PREPARED = Path("data/prepared")
 """Where `nmt preprocess` leaves data."""
-TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON, TABLE_LATEX = "table.md", "table.csv", "table.json", "table.tex"
+TABLE_MARKDOWN = "table.md"
+TABLE_CSV = "table.csv"
+TABLE_JSON = "table.json"
+TABLE_LATEX = "table.tex"
 
 
 @dataclass(frozen=True)
@@ -222,7 +227,8 @@ def _differing_settings(directory: Path, config: Config, *, any_source: bool) ->
         return None
     try:
         open_data(directory)
-        made, wanted = read_config(directory / CONFIG), fit_to_data(config, directory)
+        made = read_config(directory / CONFIG)
+        wanted = fit_to_data(config, directory)
     except (ConfigError, DataError):
         return None
     differing = [*differing_keys(made.data, wanted.data, "data."), *differing_keys(made.text, wanted.text, "text.")]

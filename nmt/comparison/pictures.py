@@ -35,7 +35,8 @@ def _draw_scores(rows: Sequence[Row], path: Path) -> None:
     for line, row in enumerate(rows):
         scores = [result["scores"]["bleu"] for result in row.results]
         offsets = [line + 0.16 * (number - (len(scores) - 1) / 2) for number in range(len(scores))]
-        values, intervals = [score["value"] for score in scores], [score["confidence"] or 0.0 for score in scores]
+        values = [score["value"] for score in scores]
+        intervals = [score["confidence"] or 0.0 for score in scores]
         axes.errorbar(values, offsets, xerr=intervals, fmt="o", color="tab:blue", capsize=3, markersize=5)
     axes.set_yticks(range(len(rows)), [row.name for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)

@@ -104,7 +104,8 @@ def _look(job: Job, launcher: str | None) -> None:
     """Update the state of a trial."""
     if job.ended:
         return
-    before, process = job.state, job.process
+    before = job.state
+    process = job.process
     code = None if process is None else process.poll()
     if (job.folder / RESULT).exists():
         job.state = "finished"
@@ -113,7 +114,8 @@ def _look(job: Job, launcher: str | None) -> None:
     elif process is not None and (job.folder / FAILURE).exists():
         job.state = "failed"
     elif is_locked(job.folder):  # by a process that was handed over, or that an earlier command started
-        job.state, job.seen = _stage(job.folder), True
+        job.state = _stage(job.folder)
+        job.seen = True
         if code:  # the other one was faster than ours
             job.process = None
     elif process is not None and (code or launcher is None):
@@ -214,6 +216,7 @@ def _progress(job: Job) -> list[str]:
             return [f"{result['updates']:,}", minutes, f"{result['scores']['bleu']['value']:.2f}"]
         total = read_json(job.folder / RUN / "run.json")["total_updates"]
         entries = list(read_metrics(job.folder / RUN / METRICS))
-        updates, minutes = f"{entries[-1]['update']:,} of {total:,}", f"{entries[-1]['seconds'] / 60:.1f}"
+        updates = f"{entries[-1]['update']:,} of {total:,}"
+        minutes = f"{entries[-1]['seconds'] / 60:.1f}"
         return [updates, minutes, ([""] + [f"valid {entry['bleu']:.2f}" for entry in entries if "bleu" in entry])[-1]]
     return ["", "", ""]

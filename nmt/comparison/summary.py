@@ -14,7 +14,9 @@ from nmt.system.tables import ReportSection, Table
 
 OVER_SEEDS = "mean difference (p)"
 """Title of the column of differences over all seeds."""
-SCORES, CURVES, LENGTHS = "bleu.png", "curves.png", "lengths.png"
+SCORES = "bleu.png"
+CURVES = "curves.png"
+LENGTHS = "lengths.png"
 MISSING = "-"
 COLUMNS: dict[str, tuple[str, ...]] = {
     "bleu": ("scores", "bleu", "value"),
@@ -54,7 +56,8 @@ ATTENDING = (
 
 
 def _note(rows: Sequence[Row], missing: Sequence[str]) -> str:
-    baseline, first = rows[0].name, rows[0].results[0]
+    baseline = rows[0].name
+    first = rows[0].results[0]
     of_config = f" of {first['config']}" if "config" in first else ""
     seeds = ", ".join(map(str, sorted({result["seed"] for row in rows for result in row.results})))
     bleu, chrf = (" or ".join(_signatures(rows, metric)) for metric in ("bleu", "chrf"))
@@ -124,7 +127,8 @@ def _mean_difference(row: Row, significant: str) -> str:
 
 
 def _with_interval(row: Row, metric: str) -> str:
-    value, interval = row.mean("scores", metric, "value"), row.mean("scores", metric, "confidence")
+    value = row.mean("scores", metric, "value")
+    interval = row.mean("scores", metric, "confidence")
     return _number(value, ".2f") + ("" if interval is None else f" ± {interval:.2f}")
 
 

@@ -81,7 +81,8 @@ def backtranslate(
     from nmt.corpus.licence import with_sources
     from nmt.system.replacement import locked
 
-    texts, teachers = as_names(text), as_names(teacher)
+    texts = as_names(text)
+    teachers = as_names(teacher)
     if not texts and not teachers:
         raise ConfigError(
             "{text}: is empty; give a file with sentences of the target language, one per line", text=Parameter("text")

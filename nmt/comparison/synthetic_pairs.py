@@ -185,7 +185,8 @@ class Steps:
 
         Real pairs are repeated, so that an epoch has about as many of them as of synthetic ones.
         """
-        first, real = read_config(alone / CONFIG), read_marker(self.data).pairs["train"]
+        first = read_config(alone / CONFIG)
+        real = read_marker(self.data).pairs["train"]
         synthetic = self.weight * sum(1 for _ in read_file_lines(self.pairs.files("synthetic")[1], None))
         values = {
             "parent": {"run": str(alone), "pieces": "own"},
@@ -208,7 +209,8 @@ class Steps:
 
     def train(self, config: Config, name: str) -> Path:
         """The run of a config, with its data beside it."""
-        data, run = self.prepare(config, name), self.folder / name / "run"
+        data = self.prepare(config, name)
+        run = self.folder / name / "run"
         if read_value(run, "state") != "finished":
             log.info(f"{run}: training")
             train(config, data=data, output=run, resume=True)
@@ -274,7 +276,8 @@ class Steps:
             evaluation = evaluate_model(*opened, text, Measures(), name=name, files=files, against=before)
             before = {name: evaluation.hypotheses}
             accuracy[name] = accuracy_by_frequency(examples, evaluation.hypotheses, frequency, self.rules)
-            pairs, outcome = read_marker(run.parent / "data").pairs["train"], RunOutcome.read(run)
+            pairs = read_marker(run.parent / "data").pairs["train"]
+            outcome = RunOutcome.read(run)
             scores = [f"{evaluation.bleu:.2f}", f"{evaluation.chrf:.2f}"]
             rows.append([name, f"{pairs:,}", f"{outcome.updates:,}", f"{outcome.seconds / 60:.1f}", *scores])
         table = Table(["trained on", "pairs", "updates", "minutes", "BLEU", "chrF"], rows, "lrrrrr")

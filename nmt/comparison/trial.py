@@ -43,7 +43,8 @@ BUDGET = "budget.json"
 TRAINING = "training.json"
 RESULT = "result.json"
 FAILURE = "failure.txt"
-HYPOTHESES, REFERENCES = "hypotheses.txt", "references.txt"
+HYPOTHESES = "hypotheses.txt"
+REFERENCES = "references.txt"
 FORMAT_VERSION = 1
 TRAINING_KEYS = (
     *("precision", "environment", "parameters", "updates", "epochs", "tokens", "training_seconds", "total_seconds"),
@@ -151,7 +152,8 @@ def run_trial(folder: Path) -> dict[str, Any]:
 
 def _run(folder: Path) -> dict[str, Any]:
     trial = read_record(folder / TRIAL)
-    data, config = (folder / trial["data"]).resolve(), read_config(folder / CONFIG)
+    data = (folder / trial["data"]).resolve()
+    config = read_config(folder / CONFIG)
     if not (folder / TRAINING).exists():
         config = _within_budget(config, data, trial["budget_minutes"], folder)
         train(config, data=data, output=folder / RUN, resume=True)

@@ -76,12 +76,14 @@ def attention_conflicts(config: Config, allowed_classes: Collection[str] | None)
         allowed_classes: Dotted paths of classes that may be imported to check their options; None allows all. If the
             config names any other class, its attention is not checked.
     """
-    section, decoder = config.model.attention, config.model.decoder
+    section = config.model.attention
+    decoder = config.model.decoder
     if decoder.own_attention:
         return
     if names_class(section.score) and allowed_classes is not None and section.score not in allowed_classes:
         return
-    key_size, query_size = config.model.encoder.output_size, decoder.hidden_size
+    key_size = config.model.encoder.output_size
+    query_size = decoder.hidden_size
     try:
         properties = find_properties(section.score)
         if properties is not None and section.heads == 1:
@@ -105,7 +107,9 @@ def _without_effect(section: AttentionSection) -> Iterator[tuple[str, str]]:
 
 def _incompatible(score: ScoreProperties, section: AttentionSection, key_size: int) -> Iterator[tuple[str, str]]:
     """Conflicting choices, with the key to change, relative to the attention section."""
-    heads, window, past = section.heads, section.window.name, section.past.name
+    heads = section.heads
+    window = section.window.name
+    past = section.past.name
     if heads > 1 and not score.multi_head:
         several = names_of(lambda score: score.multi_head)
         yield "heads", f"the score {section.score} supports only one head; {several} support several"

@@ -15,7 +15,9 @@ def conflicts(config: Config, wrong: Sequence[str] = ()) -> Iterator[Conflict]:
     yield from _conflicts_within(config, wrong)
     if wrong:
         return
-    model, text, noise = config.model, config.text, config.train.noise
+    model = config.model
+    text = config.text
+    noise = config.train.noise
     if model.tying == "all" and not text.vocabulary.joint:
         yield "model.tying", "all needs text.vocabulary.joint: true"
     algorithm = text.subword.algorithm if text.tokenizer == "subword" else None
@@ -39,7 +41,10 @@ def ineffective(config: Config) -> Iterator[Conflict]:
 
     For new configs only: a model that was trained with such a config is still valid.
     """
-    data, text, schedule, patience = config.data, config.text, config.train.schedule, config.train.validation.patience
+    data = config.data
+    text = config.text
+    schedule = config.train.schedule
+    patience = config.train.validation.patience
     if schedule.name == "plateau" and patience is not None and schedule.patience + 1 >= patience:
         yield (
             "train.schedule.patience",

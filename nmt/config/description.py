@@ -32,7 +32,8 @@ def describe_keys(section: type[Section] = Config, above: str = "") -> Iterator[
     """Every section and key below a section, in order; each section before its keys."""
     properties = section.model_json_schema()["properties"]
     for name, field in section.model_fields.items():
-        path, (mark, kinds) = f"{above}{name}", kinds_of(field)
+        path = f"{above}{name}"
+        (mark, kinds) = kinds_of(field)
         if mark:
             yield KeyDescription(path, "", "", "", mark.description)
             named = {str(mark.name(kind)): kind for kind in kinds}
@@ -44,7 +45,8 @@ def describe_keys(section: type[Section] = Config, above: str = "") -> Iterator[
             yield from describe_keys(kinds[0], f"{path}.")
         else:
             schema = properties[name]
-            values, default = _values_in_words(schema), in_one_line(schema["default"]) if "default" in schema else ""
+            values = _values_in_words(schema)
+            default = in_one_line(schema["default"]) if "default" in schema else ""
             text = " ".join(schema.get("description", "").split()).removesuffix(".")
             yield KeyDescription(path, values, default, schema.get("unit", ""), text)
 

@@ -53,7 +53,9 @@ def find_config(name: str, folder: str = "configs", kind: str = "config") -> Pat
     Raises:
         ConfigError: There is none.
     """
-    path, by_name, beside = Path(name), shipped(f"{folder}/{name}.yaml"), Path(f"{name}.yaml")
+    path = Path(name)
+    by_name = shipped(f"{folder}/{name}.yaml")
+    beside = Path(f"{name}.yaml")
     if path.is_file():
         return path
     if re.fullmatch(r"[\w-]+", name) and by_name.is_file():
@@ -461,7 +463,8 @@ def _rows(section: Section, tree: Tree, above: KeyPath = ()) -> Iterator[tuple[s
     """Yield each line of a section without its comment, and the comment."""
     indent = "  " * len(above)
     for key, value in section.model_dump(mode="json").items():
-        path, part = (*above, key), getattr(section, key)
+        path = (*above, key)
+        part = getattr(section, key)
         if isinstance(part, Section):
             yield f"{indent}{key}:", ""
             yield from _rows(part, tree, path)

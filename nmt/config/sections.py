@@ -508,7 +508,8 @@ class TransformerSection(Section):
     @property
     def summary(self) -> str:
         """Layers, units and heads in words."""
-        layers, heads = _several(self.num_layers, "layer"), _several(self.num_heads, "head")
+        layers = _several(self.num_layers, "layer")
+        heads = _several(self.num_heads, "head")
         return f"{layers} of {self.hidden_size} units, {self.kind}, {heads}, feed-forward {self.feed_forward_size:,}"
 
     def conflicts(self) -> Iterator[Conflict]:
@@ -770,7 +771,8 @@ class ModelSection(Section):
     @property
     def readout_size(self) -> int:
         """Size of what the output layer reads; a layer can give it that of the embeddings, where these are tied."""
-        state, word = self.decoder.hidden_size, self.embedding_size if self.decoder.query_time == "before" else 0
+        state = self.decoder.hidden_size
+        word = self.embedding_size if self.decoder.query_time == "before" else 0
         given = {"state": state, "linear": state + self.encoder.output_size + word}
         return given.get(self.decoder.readout, state if self.tying == "none" else self.embedding_size)
 
@@ -1184,7 +1186,8 @@ class Config(Section):
     decode: DecodeSection = DecodeSection()
 
     def __repr__(self) -> str:
-        codes, model = [self.data.src_language or "?", self.data.tgt_language or "?"], self.model
+        codes = [self.data.src_language or "?", self.data.tgt_language or "?"]
+        model = self.model
         languages = "-".join(codes[::-1] if self.data.reverse else codes)
         return f"<Config {self.name}: {languages}, {model.family}, {model.mechanism.score} attention>"
 
@@ -1202,7 +1205,8 @@ class Config(Section):
 def differences(first: Section, second: Section, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Path and both values of the keys in which two sections differ; of different kinds, the keys that both have."""
     for name in type(first).model_fields:
-        a, b = getattr(first, name), getattr(second, name, getattr(first, name))
+        a = getattr(first, name)
+        b = getattr(second, name, getattr(first, name))
         if isinstance(a, Section) and isinstance(b, Section):
             yield from differences(a, b, f"{prefix}{name}.")
         elif a != b:

@@ -111,7 +111,8 @@ def _with_other_name(pair: Pair, chance: random.Random) -> Pair:
 
 def _joined(others: Sequence[Pair], longest: int, pair: Pair, chance: random.Random) -> Pair:
     """The pair and others, up to a length that is drawn evenly; the pair itself if no other fits."""
-    words, parts = _count_words(pair), [pair]
+    words = _count_words(pair)
+    parts = [pair]
     limit = chance.randint(min(words, longest), longest)
     for other in chance.sample(others, min(longest, len(others))):  # they have at least a word each
         words += _count_words(other)
@@ -193,9 +194,11 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
     shares = {name: share for name, share in data.augment.model_dump(exclude={"joined_words"}).items() if share}
     if not shares:
         return np.empty(0, dtype=np.int64), {}
-    before, forms = len(store), []
+    before = len(store)
+    forms = []
     of_words = shares.pop("words", 0.0)
-    src, tgt = store.lines("src"), store.lines("tgt")
+    src = store.lines("src")
+    tgt = store.lines("tgt")
     blocks = ((src.raw(piece), tgt.raw(piece)) for piece in in_chunks(splits.train))
     with progress_bar(desc="copying", unit=" copies", leave=False) as bar:
         settings = data.split.seed, data.augment.joined_words, Direction.of(data).casings

@@ -106,7 +106,8 @@ def plan_batches(
         starts = list(range(0, number, size))
     else:
         longest = np.maximum(src_lengths, tgt_lengths)[order] + 1
-        starts, peak = [0], 0
+        starts = [0]
+        peak = 0
         for position, length in enumerate(longest.tolist()):
             peak = max(peak, length)
             if peak * (position - starts[-1] + 1) > size and position > starts[-1]:

@@ -103,8 +103,11 @@ class Cleaner:
     def __init__(self, options: CleaningSection, direction: Direction) -> None:
         scripts = [find_script(options.scripts, language) for language in (direction.source, direction.target)]
         self.normalizer = make_text_normalizer(options)
-        shortest, longest, letters = options.min_length, options.max_length, options.min_letters
-        characters, ratio = options.max_characters or math.inf, options.max_ratio or math.inf
+        shortest = options.min_length
+        longest = options.max_length
+        letters = options.min_letters
+        characters = options.max_characters or math.inf
+        ratio = options.max_ratio or math.inf
         # The order matters: a pair counts under the first rule it violates, and later ones need words on both sides.
         self.rules: dict[str, Callable[[Pair], bool]] = {
             "empty": lambda pair: not pair.src or not pair.tgt,
@@ -160,7 +163,8 @@ def clean_corpus(
     Raises:
         DataError: The corpus has no pair, or too many malformed lines.
     """
-    lines, cleaned = LineReport(0), CleaningReport(0, 0)
+    lines = LineReport(0)
+    cleaned = CleaningReport(0, 0)
     work = partial(_clean_chunk, data, tag)
     with progress_bar(desc="cleaning", unit=" lines", leave=False) as bar:
         for block, chunk_lines, chunk_cleaned, runs in map_chunks(work, source.chunks(lines), data.workers):

@@ -38,7 +38,8 @@ Blocks = Iterator[str | Table]
 
 def summarise(report: DataReport) -> Iterator[str]:
     """Summarise a report in a few lines."""
-    lines, cleaning = report.lines, report.cleaning
+    lines = report.lines
+    cleaning = report.cleaning
     yield f"{printable(report.corpus)}: {lines.read:,} lines"
     yield from (f"skipped: {what}: {printable(places)}" for what, places in lines.locate())
     yield from (f"doubtful: {what}: {printable(places)}" for what, places in lines.locate_doubtful())
@@ -330,7 +331,8 @@ def show_change(before: str, after: str) -> tuple[str, str]:
     letter_pairs = enumerate(zip(before, after, strict=False))
     first = next((index for index, (old, new) in letter_pairs if old != new), min(len(before), len(after)))
     start = first - EXCERPT // 2 if first > EXCERPT * 3 // 4 else 0
-    old, new = before[start : start + EXCERPT], after[start : start + 2 * EXCERPT]
+    old = before[start : start + EXCERPT]
+    new = after[start : start + 2 * EXCERPT]
     old = "".join(letter if letter.isascii() or letter in new else _escape(letter) for letter in old)
     old, new = (
         ("…" if start else "") + shown + ("…" if start + EXCERPT < len(whole) else "")

@@ -57,7 +57,8 @@ def check_endings(paths: Sequence[Path], data: DataSection) -> None:
             )
         for name, path, there, code in zip(("src_language", "tgt_language"), pair, found, wanted, strict=True):
             if there not in (None, code):
-                ending, side = _ending(path), "source" if name == "src_language" else "target"
+                ending = _ending(path)
+                side = "source" if name == "src_language" else "target"
                 raise DataError(
                     "{path}: ends in .{ending}, but data.{name} is {code}: give or rename the file of the {side}, or "
                     "set {setting}",

@@ -47,7 +47,8 @@ def _parse_example(line: bytes) -> Example:
     if len(line) > MAX_EXAMPLE:
         raise ValueError(f"an example of more than {MAX_EXAMPLE:,} bytes")
     item = json.loads(line.decode("utf-8"))
-    src, references = item["src"], item["references"]
+    src = item["src"]
+    references = item["references"]
     if not (isinstance(references, list) and references and all(isinstance(text, str) for text in (src, *references))):
         raise ValueError("not a source and its references")
     return Example(src, tuple(references))

@@ -37,9 +37,12 @@ def add_corpora(
         DataError: A corpus has no usable pair, or too many malformed lines.
     """
     examples = [example for split in splits.evaluation.values() for example in split]
-    train, repetitions, reports = [splits.train], [np.empty(0, dtype=np.int64)], {}
+    train = [splits.train]
+    repetitions = [np.empty(0, dtype=np.int64)]
+    reports = {}
     for name, source in sources.items():
-        corpus, before = data.extra[name], len(store)
+        corpus = data.extra[name]
+        before = len(store)
         try:
             _, cleaned = clean_corpus(data, source, store, corpus.tag, sample=samples[name])
             clean = drop_repeated(data.cleaning, store, cleaned, before)

@@ -71,7 +71,8 @@ def in_blocks(
         taken += size(row)
         if taken >= limit or len(block) == most:
             yield block
-            block, taken = [], 0
+            block = []
+            taken = 0
     if block:
         yield block
 
@@ -117,7 +118,8 @@ def read_rows(path: Path, first_lines: int | None, long_cells: list[tuple[int, i
     texts = (line.decode("utf-8", "surrogateescape") for line in lines)
     sample = list(itertools.islice(texts, 100))
     separator = max(";\t,", key=lambda mark: sum(mark in line for line in sample))
-    rows, number = csv.reader(itertools.chain(sample, texts), delimiter=separator, strict=True), 0
+    rows = csv.reader(itertools.chain(sample, texts), delimiter=separator, strict=True)
+    number = 0
     try:
         for row in rows:
             yield from itertools.repeat(b"\n", rows.line_num - number - 1)

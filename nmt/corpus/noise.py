@@ -51,7 +51,8 @@ def make_noise(options: TrainSection, data: DataDirectory) -> Noise:
         ConfigError: The data has no subwords of the kind to sample, or their library is not installed.
         DataError: The data directory is damaged.
     """
-    noise, seed = options.noise, options.seed
+    noise = options.noise
+    seed = options.seed
     if noise == NoiseSection():
         return no_noise
     resample_src = _make_resample(noise, data, "src", data.src_vocabulary)
@@ -60,7 +61,8 @@ def make_noise(options: TrainSection, data: DataDirectory) -> Noise:
     def disturb(src: Ids, tgt: Ids, epoch: int, index: int) -> tuple[Ids, Ids, Ids]:
         generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch, index)))
         draws = _uniform(generator)
-        src, tgt = resample_src(src, draws), resample_tgt(tgt, draws)
+        src = resample_src(src, draws)
+        tgt = resample_tgt(tgt, draws)
         src = hide_words(src, noise.src_word_dropout, generator)
         return src, hide_words(tgt, noise.tgt_word_dropout, generator), tgt
 
@@ -136,7 +138,8 @@ def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segment:
         return endings
 
     def segment(word: str, draws: Iterator[float]) -> Sequence[str]:
-        endings, end = filter_forward(word), len(word)
+        endings = filter_forward(word)
+        end = len(word)
         pieces: list[str] = []
         while end:
             candidates, sums = endings[end]
@@ -183,9 +186,13 @@ def _make_resample(noise: NoiseSection, data: DataDirectory, side: str, vocabula
     """Build the function that samples the subwords of one side."""
     sample: Callable[[Mapping[str, float]], Segment]
     if noise.unigram_alpha is not None:
-        key, algorithm, sample = "unigram_alpha", "unigram", partial(unigram_sampling, alpha=noise.unigram_alpha)
+        key = "unigram_alpha"
+        algorithm = "unigram"
+        sample = partial(unigram_sampling, alpha=noise.unigram_alpha)
     elif noise.bpe_dropout:
-        key, algorithm, sample = "bpe_dropout", "bpe", partial(bpe_dropout, probability=noise.bpe_dropout)
+        key = "bpe_dropout"
+        algorithm = "bpe"
+        sample = partial(bpe_dropout, probability=noise.bpe_dropout)
     else:
         return lambda ids, draws: ids
     try:

@@ -260,7 +260,8 @@ def check_parent_of_data(config: Config, directory: Path) -> None:
     from nmt.config.parent import find_weights, settings_of_recorded
     from nmt.corpus.marker_schema import CONFIG, read_marker
 
-    there, run = read_marker(directory).parent, config.parent.run
+    there = read_marker(directory).parent
+    run = config.parent.run
     if there is None:
         return
     recorded = read_config(directory / CONFIG).parent
@@ -359,7 +360,8 @@ def fit_to_data(config: Config, directory: Path) -> Config:
     from nmt.corpus.marker_schema import CONFIG, read_marker
 
     if automatic := automatic_keys(config):
-        made, pairs = read_config(directory / CONFIG), max(1, read_marker(directory).pairs.get("train", 1))
+        made = read_config(directory / CONFIG)
+        pairs = max(1, read_marker(directory).pairs.get("train", 1))
         of_data = {path: value_at(made, path) for path in automatic if path.startswith(("data.", "text."))}
         config = resolve_auto(config, {**choose_by_amount(pairs), **of_data})
     return config

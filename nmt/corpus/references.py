@@ -148,7 +148,8 @@ def find_altered(examples: Sequence[Example], processor: TextProcessor) -> Alter
 
 def _difference(before: str, after: str) -> tuple[str, str]:
     """The words in which two texts differ, from the first to the last of them."""
-    words, others = before.split(), after.split()
+    words = before.split()
+    others = after.split()
     same = 0
     while same < min(len(words), len(others)) and words[same] == others[same]:
         same += 1

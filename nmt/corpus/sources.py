@@ -30,8 +30,12 @@ MIN_PAIR = 100
 """Bytes that a pair takes in memory, even if it is short."""
 MAX_LOCATIONS = 5
 """How many malformed lines are located in the report, per kind."""
-SAMPLE, FEWEST_LINES, SENTENCES = 200, 5, 0.9
-"""Lines that are looked at to tell a header of unknown words, how many there must be, and the share with sentences."""
+SAMPLE = 200
+"""Lines that are looked at to tell a header of unknown words."""
+FEWEST_LINES = 5
+"""How many of them there must be."""
+SENTENCES = 0.9
+"""The share of them that must be sentences."""
 TITLE = re.compile(r"\w+(?:[ _-]\w+){0,2}")
 """A title: up to three words, without a punctuation mark."""
 SENTENCE = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]|(?:\S+\s+){3}\S")
@@ -42,8 +46,10 @@ NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """What `_decode` makes of a byte that is not UTF-8."""
 _FIGURES = re.compile(r"(?:[\W\d_]|(?<=\d)[eE](?=[-+]?\d))*")
 """Numbers, scores and dates, or nothing at all."""
-HEAD, HEAD_ROWS = 1 << 20, 10_000
-"""Bytes and rows of the beginning of a table by which its columns are judged."""
+HEAD = 1 << 20
+"""Bytes of the beginning of a table by which its columns are judged."""
+HEAD_ROWS = 10_000
+"""Rows of it."""
 FEW_ROWS = 0.2
 """Share of the first rows up to which rows with more columns than the others are slips, such as a tab in a sentence."""
 MOST_ROWS = 0.9
@@ -218,7 +224,8 @@ class TabSeparated(Source):
         long_cells: list[tuple[int, int]] = []
         rows = read_rows(self.path, self.first_lines, long_cells)
         head = next(in_blocks(rows, len, HEAD, most=HEAD_ROWS), [])
-        number, named = 1, 0
+        number = 1
+        named = 0
         if head and self._begins_with_header(head):
             named = count_columns(head[0])
             del head[0]
@@ -245,7 +252,8 @@ class TabSeparated(Source):
         needed = max(*self.columns, named)
         if not counts:
             return needed, needed
-        total, wider = counts.total(), 0
+        total = counts.total()
+        wider = 0
         widths = sorted(counts, reverse=True)
         width = next(width for width in widths if (wider := wider + counts[width]) > FEW_ROWS * total)
         usual = max(counts, key=lambda columns: (counts[columns], columns))
@@ -300,13 +308,15 @@ class TabSeparated(Source):
         Raises:
             DataError: They do, in other columns than `data` has.
         """
-        line, following = _cells(lines[0]), _cells(b"".join(lines[1:2]))
+        line = _cells(lines[0])
+        following = _cells(b"".join(lines[1:2]))
         is_csv = CSV in self.path.name.lower()
         if is_csv:
             log.info(f"{self.path}: columns {list_names([f'{n} {title}' for n, title in enumerate(line, 1)])}")
         src, tgt = self.data.file_languages
         sides = (src, "source", "src"), (tgt, "target", "tgt")
-        below, named = set().union(*map(_titles, following)), []
+        below = set().union(*map(_titles, following))
+        named = []
         for code, *words in sides:
             names = {name.casefold() for name in (code, base_language(code), *words, language_name(code))} - below
             named.append([n for n, cell in enumerate(line, 1) if names & _titles(cell)])

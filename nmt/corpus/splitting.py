@@ -75,7 +75,9 @@ def split_corpus(
         public = {name: _with_references(_read(name, file, data)) for name, file in evaluation_sources.items()}
         if not public:
             return split_pairs(store, rows, data.split)
-        ready_made, train, dropped = "valid" in public, rows, None
+        ready_made = "valid" in public
+        train = rows
+        dropped = None
         if data.drop_overlap or not ready_made:
             given = [example for examples in public.values() for example in examples]
             train = without_overlap(store, rows, given, make_text_normalizer(data.cleaning))
@@ -152,7 +154,9 @@ def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
         order, num_sources = _draw_components(store, rows, labels)
         free = np.ones(len(rows), dtype=bool)
         for name, size in (("test", options.test_size), ("valid", options.valid_size)):
-            room, taken, left = size, list[int](), list[int]()
+            room = size
+            taken = list[int]()
+            left = list[int]()
             for component in order:
                 fits = num_sources[component] <= room
                 (taken if fits else left).append(component)
@@ -164,7 +168,8 @@ def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
                     advice = _explain_connection(store, rows[members], len(rows))
                 found = f"{size - room:,} of {size:,} {name} sentences found"
                 raise DataError("corpus: {found}; {advice}", found=found, advice=advice)
-            order, in_split = left, np.isin(labels, taken)
+            order = left
+            in_split = np.isin(labels, taken)
             free &= ~in_split
             grouped = group_references(store.pairs(rows[in_split]))
             examples[name] = sorted(
@@ -263,7 +268,8 @@ def report_splits(store: PairStore, rows: Rows, splits: Splits, normalizer: Norm
         splits: The splits.
         normalizer: Normalizer of the training text.
     """
-    evaluation, components = splits.evaluation, splits.components
+    evaluation = splits.evaluation
+    components = splits.components
     counts = {"train": np.unique(store.fingerprints("src_text")[splits.train], return_counts=True)[1]}
     for name, examples in evaluation.items():
         counts[name] = np.array([len(example.references) for example in examples], dtype=np.int64)
@@ -309,12 +315,15 @@ def find_components(src: NDArray[np.uint64], tgt: NDArray[np.uint64]) -> NDArray
     tgt_nodes += src_nodes.max(initial=-1) + 1
     labels = np.arange(tgt_nodes.max(initial=-1) + 1)
     while True:
-        src_labels, tgt_labels = labels[src_nodes], labels[tgt_nodes]
+        src_labels = labels[src_nodes]
+        tgt_labels = labels[tgt_nodes]
         apart = src_labels != tgt_labels
         if not apart.any():
             return np.unique(src_labels, return_inverse=True)[1]
-        src_labels, tgt_labels = src_labels[apart], tgt_labels[apart]
-        smaller, larger = np.minimum(src_labels, tgt_labels), np.maximum(src_labels, tgt_labels)
+        src_labels = src_labels[apart]
+        tgt_labels = tgt_labels[apart]
+        smaller = np.minimum(src_labels, tgt_labels)
+        larger = np.maximum(src_labels, tgt_labels)
         np.minimum.at(labels, larger, smaller)
         while not np.array_equal(followed := labels[labels], labels):
             labels = followed

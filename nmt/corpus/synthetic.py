@@ -131,7 +131,8 @@ class SyntheticPairs:
             _translate_once(round_trip.translate, translated, again)
         if all(map(Path.exists, files)):
             return files
-        originals, translations = _read_lines(self.original), _read_lines(translated)
+        originals = _read_lines(self.original)
+        translations = _read_lines(translated)
         kept = list(zip(originals, translations, strict=True))
         if round_trip is not None:
             scores = round_trip.similarity(originals, _read_lines(again))

@@ -22,8 +22,9 @@ MAX_TEXTS = 200
 """Texts of a unit; a memory of all official languages of the EU has 24."""
 MAX_NAMES = 10_000
 """Different names of elements and attributes, which the parser keeps."""
-UTF8, UTF16 = ("utf-8", "utf-8-sig"), ("utf-16", "utf-16-le", "utf-16-be")
-"""Python's names of the encodings of several bytes a character that are read."""
+# Python's names of the encodings of several bytes a character that are read.
+UTF8 = ("utf-8", "utf-8-sig")
+UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
 BEGINNINGS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -63,10 +64,14 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self.units: list[Unit] = []
-        self._path, self._language, self._open = path, "", list[str]()
+        self._path = path
+        self._language = ""
+        self._open = list[str]()
         self._unit: dict[str, list[list[str]]] = {}
         self._text: list[str] = []
-        self._texts, self._size, self._read = 0, 0, 0
+        self._texts = 0
+        self._size = 0
+        self._read = 0
         self._names: dict[str, str] = {}
         self._document_type: int | None = None
         self._encoding = ""
@@ -153,7 +158,9 @@ class _Reader:
         if len(self._open) > MAX_DEPTH:
             raise self._fail(f"more than {MAX_DEPTH} elements inside each other; export it as TMX again")
         if name == "tu":
-            self._unit, self._texts, self._size = {}, 0, 0
+            self._unit = {}
+            self._texts = 0
+            self._size = 0
         elif name == "tuv":
             self._language = (attributes.get("xml:lang") or attributes.get("lang") or "").casefold()
         elif name == "seg":

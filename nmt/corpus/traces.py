@@ -24,8 +24,10 @@ from nmt.text.normalization import INVISIBLE
 
 RUN = 128
 """Consecutive pairs that are sampled together: a shift by a line shows only in neighbours."""
-MOST_RUNS_OF_CHUNK, MOST_RUNS = 32, 80
-"""Maximum number of runs of a chunk, and of a split."""
+MOST_RUNS_OF_CHUNK = 32
+"""Maximum number of runs of a chunk."""
+MOST_RUNS = 80
+"""Maximum number of runs of a split."""
 LONGEST = 1000
 """Characters of a line that are searched."""
 MOST_SPOILT = 100

@@ -36,7 +36,9 @@ class LearningCurve:
     """
 
     def __init__(self, run: Path) -> None:
-        self._run, self._drawn, self._is_new = run, time.monotonic(), False
+        self._run = run
+        self._drawn = time.monotonic()
+        self._is_new = False
 
     def update(self) -> None:
         """Draw it if the last picture is old enough."""
@@ -51,7 +53,8 @@ class LearningCurve:
 
     def _draw(self) -> None:
         draw_learning_curve(self._run)
-        self._drawn, self._is_new = time.monotonic(), False
+        self._drawn = time.monotonic()
+        self._is_new = False
 
 
 def draw_learning_curve(run: Path) -> None:

@@ -45,7 +45,8 @@ def make_heatmap(
 
     assert alignment.shape == (len(tgt_tokens), len(src_tokens))
     src_tokens = [*src_tokens, *margin]
-    rows, columns = len(tgt_tokens), len(src_tokens)
+    rows = len(tgt_tokens)
+    columns = len(src_tokens)
     side = 0.42 if max(alignment.shape) <= 20 else 0.3  # inches of a square
     longest = [max(map(len, labels)) * 0.085 for labels in (tgt_tokens, src_tokens)]
     size = (max(3.2, columns * side + longest[0] + 1.4), max(2.4, rows * side + longest[1] + 0.6))
@@ -63,7 +64,8 @@ def make_heatmap(
     if max(alignment.shape) <= 16:
         for (row, column), weight in np.ndenumerate(alignment):
             if weight >= 0.1:
-                text, colour = f"{weight:.1f}".lstrip("0"), "white" if weight > 0.5 else "black"
+                text = f"{weight:.1f}".lstrip("0")
+                colour = "white" if weight > 0.5 else "black"
                 axis.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
     axis.axvline(alignment.shape[1] - 0.5, color="black", linewidth=0.8)
     for column, cells in enumerate(margin.values(), alignment.shape[1]):
@@ -110,7 +112,8 @@ def draw_shades(
         rows: Names of the rows.
         width: Columns of the terminal.
     """
-    columns, rows = [printable(name) for name in columns], [printable(name) for name in rows]
+    columns = [printable(name) for name in columns]
+    rows = [printable(name) for name in rows]
     margin = max(map(_width, rows), default=0)
     if margin + sum(1 + max(1, _width(name)) for name in columns) > width:
         strongest = [int(np.argmax(row)) for row in weights]

@@ -76,7 +76,8 @@ def accuracy_by_frequency(
     bucket_of = {word: int(np.searchsorted(FREQUENCIES, count, side="right")) - 1 for word, count in frequency.items()}
     counts = np.zeros((len(FREQUENCIES), 3), dtype=np.int64)
     for reference, translation in zip(_first_references(examples, rules), words_of(hypotheses, rules), strict=True):
-        wanted, written = Counter(reference), Counter(translation)
+        wanted = Counter(reference)
+        written = Counter(translation)
         for column, words in enumerate((wanted, written, wanted & written)):
             for word, number in words.items():
                 counts[bucket_of.get(word, 0), column] += number
@@ -183,7 +184,9 @@ def compare_ngrams(
     Returns:
         Up to 10 that the first gets more often, and up to 10 that the second does; the largest difference first.
     """
-    wanted, in_first, in_second = Counter[Ngram](), Counter[Ngram](), Counter[Ngram]()
+    wanted = Counter[Ngram]()
+    in_first = Counter[Ngram]()
+    in_second = Counter[Ngram]()
     texts = (_first_references(examples, rules), words_of(first, rules), words_of(second, rules))
     for reference, *translations in zip(*texts, strict=True):
         in_reference = _ngrams(reference)
@@ -321,7 +324,8 @@ def break_down(
     for other, second in others:
         gaps = largest_gaps(examples, first, second, (scores[name], scores[other]))
         differences.append(Difference(name, other, compare_ngrams(examples, first, second, rules), gaps))
-    accuracy, lengths = {}, {}
+    accuracy = {}
+    lengths = {}
     for system, texts in systems:
         lengths[system] = bleu_by_length(examples, texts, rules)
         if frequency is not None:

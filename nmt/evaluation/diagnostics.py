@@ -21,8 +21,9 @@ log = logging.getLogger(__name__)
 
 LONGEST_REPEAT = 4
 """Words of the longest repeated sequence that is looked for."""
-MANY, MOST = 0.95, 0.5
-"""Shares of the lines above which references look lower-cased or tokenised, or translations alike."""
+# Shares of the lines above which references look lower-cased or tokenised, or translations alike.
+MANY = 0.95
+MOST = 0.5
 FEW_WORDS = 2
 """Words of a reference that is hardly split."""
 FEW = 10

@@ -34,14 +34,16 @@ def join_examples(examples: Sequence[Example], low: int, high: int) -> list[Exam
     for example in examples:
         length = len(example.src.split())
         if words + length > high:
-            parts, words = [], 0
+            parts = []
+            words = 0
         if length > high:
             continue
         parts.append(example)
         words += length
         if words >= low + len(joined) % (high - low):
             joined.append(_concatenate(parts))
-            parts, words = [], 0
+            parts = []
+            words = 0
             if len(joined) == MOST:
                 break
     return joined
@@ -73,7 +75,8 @@ def measure_long_inputs(
         return scores, attention
     for low, high in LENGTHS:
         joined = join_examples(examples, low, high)
-        name, sources = f"{low}-{high}", [example.src for example in joined]
+        name = f"{low}-{high}"
+        sources = [example.src for example in joined]
         translations = translate_texts(translator, sources, f"translating {name} words", with_alignment=True)
         scores.append(score_length(name, joined, [translation.text for translation in translations], rules))
         attention.append(LengthAttention(name, len(joined), summarize(one.alignment for one in translations)))

@@ -73,7 +73,9 @@ def measure_loss(
         choose: Chooses the decoder's input words; None is the reference (teacher forcing).
         accuracy: True if accuracy is measured, which predicts words; it is NaN otherwise.
     """
-    losses, hits, tokens = [], [], 0
+    losses = []
+    hits = []
+    tokens = 0
     with evaluating(model):
         for indices in plan_batches(pairs.src.lengths, pairs.tgt.lengths, size=batch_size, unit="sentences"):
             batch = make_batch(pairs, indices).to(model.device)

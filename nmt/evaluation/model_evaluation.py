@@ -140,7 +140,8 @@ class ModelEvaluation:
     @property
     def comparison_table(self) -> Table:
         """Each system's scores with 95% intervals, and p of its difference from the model."""
-        header, rows = ["system"], [[one.name] for one in next(iter(self.comparisons.values()), [])]
+        header = ["system"]
+        rows = [[one.name] for one in next(iter(self.comparisons.values()), [])]
         caption = "significance of differences"
         for key, compared in self.comparisons.items():
             caption = f"significance of differences: p by {describe_test(compared[0].signature)}"
@@ -192,7 +193,9 @@ def evaluate_model(
     Raises:
         ConfigError: The model is compared with itself.
     """
-    (saved, *others), processor, examples = models, translator.processor, text.examples
+    (saved, *others) = models
+    processor = translator.processor
+    examples = text.examples
     name = name or ", ".join(str(model.path) for model in models)
     if name in against:
         against_itself = Parameter("against", name)

@@ -118,7 +118,8 @@ def read_short_inputs(path: Path) -> list[ShortInput]:
     Raises:
         DataError: It cannot be read or has other columns.
     """
-    lines, inputs = read_text(path), list[ShortInput]()
+    lines = read_text(path)
+    inputs = list[ShortInput]()
     if not lines or lines[0] != "\t".join(COLUMNS):
         raise DataError(f"{path}:1: must name the columns {', '.join(COLUMNS)}, with tabs between them")
     for number, line in enumerate(lines[1:], 2):
@@ -171,9 +172,12 @@ def find_violations(made: ShortInput, output: str, plain_output: str, *, lowerca
         plain_output: The translation of `made.plain`; not used if that is empty.
         lowercase: True if the model writes only lower case.
     """
-    text, written, folded = made.text, made.text.split(), output.casefold().replace("’", "'")
+    text = made.text
+    written = made.text.split()
+    folded = output.casefold().replace("’", "'")
     plain = Counter(word for word in split_words(plain_output) if word[0].isalnum())
-    longest, shortest = 2 * len(text) + 10, len(text) / 3
+    longest = 2 * len(text) + 10
+    shortest = len(text) / 3
     fits = len(output.split()) <= 2 * len(written) + 2 and shortest <= len(output) <= longest
     kept = made.kept.lower() if lowercase else made.kept
     broken = {

@@ -88,7 +88,8 @@ def write_splitter(path: Path) -> None:
 
     def beside(flags: Value, distance: int) -> Value:
         """True if the character so far behind, or before if it is negative, has a flag; there is none outside."""
-        before, after = max(0, -distance), max(0, distance)
+        before = max(0, -distance)
+        after = max(0, distance)
         padded = flags.cast(INT64).op("Pad", [0, before, 0, after])
         return padded.op("Slice", [after], [2**31], [1]).op("Slice", [0], [-before or 2**31], [1]).cast(BOOL)
 

@@ -53,9 +53,11 @@ def find_obstacles(config: Config) -> Iterator[Obstacle]:
     `length_norm: average` with the same penalty. A position without a vector is an error there. Tying, unlike sizes and
     both places of the layer norm are no obstacle: a linear layer beside an embedding becomes part of it.
     """
-    model, decode = config.model, config.decode
+    model = config.model
+    decode = config.decode
     yield from find_other_values(config, "CTranslate2", KINDS)
-    source, target = config.text.max_length + 1, decode.max_length
+    source = config.text.max_length + 1
+    target = decode.max_length
     needs = ("encoder", "text.max_length and the end of the sentence", source), ("decoder", "decode.max_length", target)
     for side, name, needed in needs:
         positions = getattr(getattr(model, side), "learned_positions", None)
@@ -85,7 +87,8 @@ def save(model: SavedModel, path: Path, quantization: str) -> None:
     """Write the model alone into an existing folder."""
     import ctranslate2.specs.transformer_spec as specs
 
-    encoder, decoder = model.model.encoder, model.model.decoder
+    encoder = model.model.encoder
+    decoder = model.model.decoder
     assert isinstance(encoder, SelfAttentionEncoder)
     assert isinstance(decoder, TransformerDecoder)
     sides = model.config.model.encoder, model.config.model.decoder
@@ -100,7 +103,8 @@ def save(model: SavedModel, path: Path, quantization: str) -> None:
         _fill_encoder(spec.encoder, encoder)
         _fill_decoder(spec.decoder, decoder)
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = SPECIAL_TOKENS[1:]
-    spec.config.decoder_start_token, spec.config.add_source_eos = spec.config.bos_token, True
+    spec.config.decoder_start_token = spec.config.bos_token
+    spec.config.add_source_eos = True
     spec.register_source_vocabulary(model.src_vocabulary.tokens)
     spec.register_target_vocabulary(model.tgt_vocabulary.tokens)
     spec.validate()
@@ -148,7 +152,8 @@ def _fill_decoder(spec: Any, decoder: TransformerDecoder) -> None:
 def _fill_embedding(spec: Any, words: Any, embedding: PositionedEmbedding) -> None:
     """Words and positions; a linear layer after their sum becomes part of both: W (e + p) = W e + W p."""
     units = embedding.words.embedding_dim
-    vectors, scale = sinusoids(torch.arange(POSITIONS), units), embedding.scale
+    vectors = sinusoids(torch.arange(POSITIONS), units)
+    scale = embedding.scale
     if embedding.learned is not None:
         vectors = embedding.learned.weight * scale
     spec.scale_embeddings = isinstance(embedding.resize, nn.Identity)
@@ -176,7 +181,8 @@ def _fill_linear(spec: Any, weight: Tensor, bias: Tensor | None = None) -> None:
 
 def _fill_norm(spec: Any, norm: nn.Module) -> None:
     if isinstance(norm, nn.LayerNorm):
-        spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
+        spec.gamma = _array(norm.weight)
+        spec.beta = _array(norm.bias)
 
 
 def _after(weight: Tensor, resize: nn.Module) -> Tensor:

@@ -51,7 +51,9 @@ def find_obstacles(config: Config) -> Iterator[Obstacle]:
 
 def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel) -> Iterator[str]:
     """Write the page; see `Format`."""
-    systems, models, contents = list[System](), list[dict[str, Any]](), list[str]()
+    systems = list[System]()
+    models = list[dict[str, Any]]()
+    contents = list[str]()
     for name, (saved, processor) in name_models([(one, one.load_processor()) for one in (model, *others)]).items():
         subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
         systems.append(System(name, *describe_mechanism(saved.config.model), subwords, []))
@@ -63,14 +65,16 @@ def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel)
     data["casings"] = direction.casings
     data["source"] = base_language(direction.source)
     data["glue"] = direction.separator
-    title, files = direction.name, [FOLDER / name for name in FILES]
+    title = direction.name
+    files = [FOLDER / name for name in FILES]
     shown = {"direction": direction, "names": [system.name for system in systems], "contents": contents}
     write_text(path, make_page(title, data, FOLDER / "translator.html", files, **shown).html)
     yield SENTENCES
 
 
 def _describe_model(saved: SavedModel) -> dict[str, Any]:
-    model, decode = saved.config.model, saved.config.decode
+    model = saved.config.model
+    decode = saved.config.decode
     return {
         "model": {**model.model_dump(mode="json"), "attention": model.mechanism.model_dump(mode="json")},
         "decode": {
@@ -132,7 +136,8 @@ def _describe_pieces(tokenizer: Tokenizer) -> dict[str, Any]:
     """Pieces in order, and symbols; the scores of BPE are ranks, those of unigram pieces float32 numbers."""
     if not isinstance(tokenizer, SubwordTokenizer):
         return {"algorithm": None, "symbols": [], "pieces": [], "scores": None}
-    algorithm, scores = tokenizer.algorithm, tokenizer.scores
+    algorithm = tokenizer.algorithm
+    scores = tokenizer.scores
     floats = None if algorithm == "bpe" else [float(str(np.float32(score))) for score in scores.values()]
     return {"algorithm": algorithm, "symbols": tokenizer.symbols, "pieces": list(scores), "scores": floats}
 

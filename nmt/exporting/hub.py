@@ -17,7 +17,8 @@ SCORES = {"bleu": "BLEU", "chrf": "chrF"}
 
 def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     """Write a model directory, with a hub's header in its card, and `config.json`; see `Format`."""
-    config, metadata = model.config, model.metadata
+    config = model.config
+    metadata = model.metadata
     direction = Direction.of(config.data)
     save_model(path, config, model.model, model.text, metadata)
     header = as_yaml(_describe(config, dict(metadata)))
@@ -30,7 +31,8 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
 def _describe(config: Config, metadata: dict[str, Any]) -> dict[str, Any]:
     """The header of the card (https://github.com/huggingface/hub-docs/blob/main/modelcard.md)."""
     direction = Direction.of(config.data)
-    scores, signatures = metadata.get("scores") or {}, metadata.get("signatures") or {}
+    scores = metadata.get("scores") or {}
+    signatures = metadata.get("signatures") or {}
     metrics = [
         {"type": key, "name": name, "value": round(scores[key], 2), "args": {"signature": signatures.get(key)}}
         for key, name in SCORES.items()

@@ -10,10 +10,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-OPERATORS, FORMAT = 20, 10
-"""Versions of operators and file; the operators are the first with GELU."""
-FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
-"""Number formats, `onnx.TensorProto.DataType`."""
+OPERATORS = 20
+"""Version of the operators: the first with GELU."""
+FORMAT = 10
+"""Version of the file."""
+# Number formats, `onnx.TensorProto.DataType`.
+FLOAT = 1
+INT32 = 6
+INT64 = 7
+BOOL = 9
+DOUBLE = 11
 
 
 class Value:
@@ -25,7 +31,8 @@ class Value:
     """
 
     def __init__(self, graph: Graph, name: str) -> None:
-        self.graph, self.name = graph, name
+        self.graph = graph
+        self.name = name
 
     def op(self, kind: str, *others: Operand, **attributes: Any) -> Value:
         """What an operator makes of the value and other operands."""

@@ -112,7 +112,8 @@ def recurrence(
     Returns:
         The outputs [T, directions, B, H], 0 on padding, and the last states [directions, B, H].
     """
-    gates, attributes = GATE_ORDER[cell], {"linear_before_reset": 1} if cell == "gru" else {}
+    gates = GATE_ORDER[cell]
+    attributes = {"linear_before_reset": 1} if cell == "gru" else {}
     ordered = [[torch.cat([w.chunk(len(gates))[n] for n in gates]) for w in weights] for weights in directions]
     by_input, by_hidden, *biases = (torch.stack(parts) for parts in zip(*ordered, strict=True))
     return inputs.graph.op(
@@ -138,12 +139,15 @@ def memorize(mechanism: Attention, states: Value, temperature: float = 1.0) -> t
         now; and values [B, heads, S, d].
     """
     assert isinstance(mechanism, ScoreAttention)
-    heads, score, sizes = mechanism.heads, mechanism.score, ("rows", mechanism.heads.number)
+    heads = mechanism.heads
+    score = mechanism.score
+    sizes = ("rows", mechanism.heads.number)
     keys, values = (
         linear(states, getattr(heads, name, None)).reshape(0, 0, heads.number, -1).transpose(0, 2, 1, 3)
         for name in ("key", "value")
     )
-    keys, value_port = linear(keys, getattr(score, "key", None)), Port(values, (*sizes, "src_length", heads.key_size))
+    keys = linear(keys, getattr(score, "key", None))
+    value_port = Port(values, (*sizes, "src_length", heads.key_size))
     if isinstance(score, AdditiveScore):
         return Port(keys, (*sizes, "src_length", score.query.out_features)), value_port
     keys = keys.transpose(0, 1, 3, 2) * (getattr(score, "scale", 1.0) / temperature)
@@ -167,7 +171,9 @@ def attend(
         Contexts [R, D] and alignments [R, heads, S].
     """
     assert isinstance(mechanism, ScoreAttention)
-    heads, score, window = mechanism.heads, mechanism.score, mechanism.window
+    heads = mechanism.heads
+    score = mechanism.score
+    window = mechanism.window
     queries = linear(query, getattr(heads, "query", None)).reshape(0, heads.number, 1, -1)
     if isinstance(score, AdditiveScore):
         hidden = (linear(queries, score.query) + keys).op("Tanh")  # [R, heads, S, A]

@@ -41,8 +41,10 @@ def build_graphs(model: Seq2Seq, config: Config) -> tuple[Graph, Graph]:
     are memory and first state. The inputs of a step are the last `words` [rows], memory and state; its outputs are
     `log_probs` [rows, vocabulary], -inf for PAD and BOS, `alignment` [rows, heads, src_length] and the next state.
     """
-    first, step = Graph("encoder"), Graph("decoder")
-    src, lengths = first.input("src", ("rows", "src_length"), INT64), first.input("lengths", ("rows",), INT64)
+    first = Graph("encoder")
+    step = Graph("decoder")
+    src = first.input("src", ("rows", "src_length"), INT64)
+    lengths = first.input("lengths", ("rows",), INT64)
     mask = layers.positions(src).op("Less", lengths.unsqueeze(1))
     decoder = DECODERS[config.model.decoder.kind](model.decoder, config)
     memory, state = decoder.start(ENCODERS[config.model.encoder.kind](model.encoder, src, lengths, mask))
@@ -62,7 +64,8 @@ def _log_probs(layer: OutputLayer, readout: Value) -> Value:
     """See `Seq2SeqStepper.step`."""
     rows = readout.graph.op("Identity", layer.weight)[0]  # the embedding's own if it is tied
     if isinstance(layer.stretch, FixedNorm):
-        readout, rows = _unit(readout) * layer.stretch.norm, _unit(rows)
+        readout = _unit(readout) * layer.stretch.norm
+        rows = _unit(rows)
     impossible = torch.zeros(layer.out_features)
     impossible[[PAD_ID, BOS_ID]] = -torch.inf
     return readout.op("Gemm", rows, layer.bias, transB=1).op("LogSoftmax", axis=-1) + impossible
@@ -75,7 +78,8 @@ def _unit(vectors: Value) -> Value:
 
 def encode_recurrent(encoder: RecurrentEncoder, src: Value, lengths: Value, mask: Value) -> EncodedSource:
     """See `RecurrentEncoder.forward`."""
-    outputs, last_states = layers.lookup(encoder.embedding.weight, src), []
+    outputs = layers.lookup(encoder.embedding.weight, src)
+    last_states = []
     for directions, connection in zip(encoder.layers, encoder.connections, strict=True):
         weights = [next(layers.layers_of(direction))[0] for direction in directions]
         inputs = layers.normalize(outputs, connection.norm).transpose(1, 0, 2)
@@ -104,9 +108,11 @@ class RecurrentGraph:
     """A recurrent decoder: its state are the layers' states and, with input feeding, the last readout."""
 
     def __init__(self, decoder: RecurrentDecoder, config: Config) -> None:
-        self.decoder, self.cell = decoder, decoder.cell
+        self.decoder = decoder
+        self.cell = decoder.cell
         self.section: Any = config.model.decoder
-        stack, parts = decoder.cell.recurrent, ("hidden", "cell")
+        stack = decoder.cell.recurrent
+        parts = ("hidden", "cell")
         self.names = [[f"{part}_{n}" for part in parts[: stack.num_states]] for n in range(stack.num_layers)]
         self.attention = decoder.cell.attention
         self.temperature = config.model.attention.normalizer.temperature
@@ -115,7 +121,9 @@ class RecurrentGraph:
         """Memory and first state; see `Decoder.start`."""
         keys, values = layers.memorize(self.attention, encoded.states, self.temperature)
         memory = {"mask": Port(encoded.mask, ("rows", "src_length"), BOOL), "keys": keys, "values": values}
-        initial, size, feedback = self.decoder.initial_state, self.cell.recurrent.hidden_size, self.cell.feedback_size
+        initial = self.decoder.initial_state
+        size = self.cell.recurrent.hidden_size
+        feedback = self.cell.feedback_size
         names = [name for parts in zip(*self.names, strict=True) for name in parts]
         if initial.source == "copy":
             states = [state for parts in zip(*encoded.last_states, strict=True) for state in parts]
@@ -148,7 +156,9 @@ class RecurrentGraph:
 
     def _update(self, embedded: Value, extra: Value | None, given: Values) -> tuple[list[Value], dict[str, Value]]:
         """One step of all layers: their outputs, and their states by name."""
-        stack, outputs, state = self.cell.recurrent, [embedded], dict[str, Value]()
+        stack = self.cell.recurrent
+        outputs = [embedded]
+        state = dict[str, Value]()
         to_all = isinstance(stack, LayeredStack) and stack.extra_to_all
         for names, (weights, connection) in zip(self.names, layers.layers_of(stack), strict=True):
             inputs = layers.normalize(outputs[-1], connection and connection.norm)
@@ -176,7 +186,8 @@ class TransformerGraph:
     """A Transformer's decoder: its state are the next position, and keys and values of the words so far."""
 
     def __init__(self, decoder: TransformerDecoder, config: Config) -> None:
-        self.decoder, self.size = decoder, decoder.size
+        self.decoder = decoder
+        self.size = decoder.size
 
     def start(self, encoded: EncodedSource) -> tuple[Ports, Ports]:
         """Memory and first state; see `Decoder.start`."""
@@ -190,7 +201,8 @@ class TransformerGraph:
 
     def step(self, words: Value, given: Values) -> tuple[Value, Value, Values]:
         """Readouts, alignments and new state; see `TransformerDecoder.advance`."""
-        rows, alignments = layers.embed(self.decoder.embedding, words, given["position"]), []
+        rows = layers.embed(self.decoder.embedding, words, given["position"])
+        alignments = []
         state = {"position": given["position"] + 1}
         for n, layer in enumerate(self.decoder.layers):
             read, history = self.read_history(n, layer.history, layers.enter(layer.history_residual, rows), given)
@@ -205,7 +217,8 @@ class TransformerGraph:
 
     def start_history(self, n: int, layer: Any, like: Value) -> Ports:
         """The state of a layer before the first word, with the rows of another value; see `History.start`."""
-        heads, size = layer.attention.num_heads, self.size // layer.attention.num_heads
+        heads = layer.attention.num_heads
+        size = self.size // layer.attention.num_heads
         return {
             f"keys_{n}": Port(layers.zeros(like, heads, size, 0), ("rows", heads, size, "past")),
             f"values_{n}": Port(layers.zeros(like, heads, 0, size), ("rows", heads, "past", size)),
@@ -226,7 +239,8 @@ class SSRUGraph(TransformerGraph):
 
     def read_history(self, n: int, layer: Any, inputs: Value, given: Values) -> tuple[Value, Values]:
         """See `SSRU.step`."""
-        gate, candidate = layers.linear(inputs, layer.forget).op("Sigmoid"), layers.linear(inputs, layer.candidate)
+        gate = layers.linear(inputs, layer.forget).op("Sigmoid")
+        candidate = layers.linear(inputs, layer.candidate)
         cell = gate * (given[f"cell_{n}"] - candidate) + candidate
         return cell.op("Relu"), {f"cell_{n}": cell}
 

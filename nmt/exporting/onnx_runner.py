@@ -48,11 +48,13 @@ class Translator:
         state = run(self.encoder, {"src": src, "lengths": lengths})  # memory too
         limits = (self.settings["max_length_ratio"] * lengths + self.settings["length_margin"]).astype(int)
         limits = limits.clip(max=self.settings["max_length"])
-        rows, words = np.arange(len(sources)), np.full(len(sources), begin)
+        rows = np.arange(len(sources))
+        words = np.full(len(sources), begin)
         translations: list[list[str]] = [[] for _ in sources]
         for length in range(1, limits.max() + 1):
             new = run(self.decoder, {"words": words, **state})
-            words, attended = new.pop("log_probs").argmax(1), new.pop("alignment").mean(1).argmax(1)
+            words = new.pop("log_probs").argmax(1)
+            attended = new.pop("alignment").mean(1).argmax(1)
             state |= {name.removeprefix("next_"): value for name, value in new.items()}
             for row, word, position in zip(rows.tolist(), words.tolist(), attended.tolist(), strict=True):
                 if word == unknown and position < len(sources[row]):
@@ -63,7 +65,9 @@ class Translator:
             if not going.any():
                 break
             if not going.all():
-                rows, words, state = rows[going], words[going], {name: state[name][going] for name in state}
+                rows = rows[going]
+                words = words[going]
+                state = {name: state[name][going] for name in state}
         return translations
 
 

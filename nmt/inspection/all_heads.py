@@ -111,7 +111,8 @@ class AllHeads:
 
     def tables(self) -> Iterator[Table]:
         """Attention to the source, and self-attention if there is any."""
-        header, rows = ["head", *LABELS.values(), "error rate"], []
+        header = ["head", *LABELS.values(), "error rate"]
+        rows = []
         for one in self.source:
             means = [f"{getattr(one.statistics, name).mean:.3f}" for name in LABELS]
             rate = "-" if one.error_rate is None else f"{one.error_rate:.3f}"
@@ -180,7 +181,8 @@ def measure_heads(
         gold: Links of people between each source and its first reference.
         unit: What gold links count.
     """
-    processor, alignments = translator.processor, list[Tensor]()
+    processor = translator.processor
+    alignments = list[Tensor]()
 
     def read() -> Iterator[HeadWeights]:
         with progress_bar(total=len(sentences), unit=" sentences", desc="measuring heads", leave=False) as bar:
@@ -239,7 +241,8 @@ def list_heads(
     heads: dict[str, list[tuple[str, str]]] = {}
     for one in summarize_self_attention(sentences):
         heads.setdefault(one.part, []).append((str(one.head), one.pattern if patterns else ""))
-    several, chosen = len(decoder.heads) > 1, decoder.heads[decoder.chosen_heads]
+    several = len(decoder.heads) > 1
+    chosen = decoder.heads[decoder.chosen_heads]
     notes = ["above" if several and head in chosen else "" for head in decoder.heads]
     return {**heads, "source": list(zip(map(str, decoder.heads), notes, strict=True))}
 
@@ -251,7 +254,8 @@ def _profile(weights: Tensor, causal: bool) -> Tensor:
         weights: [heads, T, T].
         causal: True if each position reads those up to its own, as in a decoder, where the sentence has no end yet.
     """
-    size, exact = weights.size(1), weights.double()
+    size = weights.size(1)
+    exact = weights.double()
     positions = torch.arange(size)
     distance = (positions - positions.unsqueeze(1)).clamp(-FARTHEST, FARTHEST)  # [T, T]: of what is read
     columns = [torch.full((len(weights),), float(size), dtype=torch.float64)]

@@ -87,7 +87,8 @@ def measure_attention(
     text = InputText.read(sentence, split, links_of, data=data, src=src, ref=ref, gold=gold, target=target)
     models, translator = open_translator(as_paths(model), LoadSettings(device, allowed_classes))
     examples, links = text.of(models, sample)
-    name, known = str(models[0].path), forced or target is not None
+    name = str(models[0].path)
+    known = forced or target is not None
     report = make_attention_report(name, translator, examples, forced=known, gold=links, unit=links_of)
     if all_heads:
         report = replace(report, all_heads=measure_heads(translator, examples, report.sentences, links, links_of))

@@ -62,8 +62,10 @@ class AttentionReport:
     @property
     def step_table(self) -> Table:
         """The steps and heads of the first sentence: what a step predicts, how sharp it is, where it looks."""
-        (first, *_), several = self.sentences, len(self.heads) > 1
-        sources, rows = [*first.src_tokens, EOS_LABEL], []
+        (first, *_) = self.sentences
+        several = len(self.heads) > 1
+        sources = [*first.src_tokens, EOS_LABEL]
+        rows = []
         for step in _steps(first):
             for number, head in enumerate(step["heads"], 1):
                 label = [step["token"] if number == 1 else ""] + ([str(number)] if several else [])

@@ -114,11 +114,13 @@ def _read(translator: Translator, sentence: str, target: str | None) -> tuple[li
 def _lines(
     model: tuple[SavedModel, Translator], readings: Mapping[str, Forced], sources: Sequence[str], step: int
 ) -> Iterator[str]:
-    (forced, *_), decoder = readings.values(), model[1].model.decoder
+    (forced, *_) = readings.values()
+    decoder = model[1].model.decoder
     before = " ".join(forced.tokens[:step]) or "nothing"
     yield f"Step {step + 1} of {len(forced.tokens)}: {forced.tokens[step]}, after {before}"
     several = forced.alignment.size(1) > 1
-    chosen, layers = decoder.heads[decoder.chosen_heads], 1 + max((head.layer for head in decoder.heads), default=0)
+    chosen = decoder.heads[decoder.chosen_heads]
+    layers = 1 + max((head.layer for head in decoder.heads), default=0)
     if layers > 1:
         heads = f"all {len(chosen)} heads" if several else "one head"
         yield f"  Attention of layer {chosen[0].layer + 1} of {layers} ({heads}), which stands for the whole"
@@ -148,7 +150,8 @@ def _attention_lines(readings: Mapping[str, Forced], sources: Sequence[str], ste
     Beside them stand the weights of the other models, in the mean over their heads.
     """
     forced, *others = readings.values()
-    scores, chances = forced.details.scores, forced.details.chances
+    scores = forced.details.scores
+    chances = forced.details.chances
     weighted = "and weights: the normalised scores"
     if chances is not None:
         weighted = "the chances they give, and weights: 1 at the largest"
@@ -156,7 +159,8 @@ def _attention_lines(readings: Mapping[str, Forced], sources: Sequence[str], ste
     if others:
         yield f"     Columns of weights: {', '.join(readings)}"
     columns = [(values[step], style) for values, style in ((scores, "z8.2f"), (chances, ".3f")) if values is not None]
-    width, beside = max(map(len, sources)), [one.alignment[step].mean(dim=0).tolist() for one in others]
+    width = max(map(len, sources))
+    beside = [one.alignment[step].mean(dim=0).tolist() for one in others]
     for head, weights in enumerate(forced.alignment[step].tolist()):
         if forced.alignment.size(1) > 1:
             yield f"     head {head + 1}"

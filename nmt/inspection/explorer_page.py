@@ -117,7 +117,8 @@ def _as_triples(links: GoldLinks) -> list[tuple[int, int, int]]:
 
 
 def _encode(record: SentenceRecord, index: Mapping[str, int]) -> dict[str, Any]:
-    nodes, reference = record.tree.nodes, record.reference
+    nodes = record.tree.nodes
+    reference = record.reference
     return {
         "src": record.src_tokens,
         "heads": record.best.alignment.size(1),
@@ -144,7 +145,8 @@ def _encode(record: SentenceRecord, index: Mapping[str, int]) -> dict[str, Any]:
 
 def _encode_steps(forced: Forced, index: Mapping[str, int]) -> dict[str, Any]:
     """Details of each step; the most probable words are numbers in the page's list of words, with thousandths."""
-    details, focus = forced.details, None
+    details = forced.details
+    focus = None
     if details.centres is not None:
         focus = {"centres": [round(centre, 2) for centre in details.centres.tolist()], "radius": details.radius}
     return {

@@ -88,7 +88,8 @@ def make_report(
 
 def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation) -> list[str]:
     """Two sentences, what was trained on what and how good it is; whether training stopped; and its date if known."""
-    config, described = saved.config, _describe_model(saved)
+    config = saved.config
+    described = _describe_model(saved)
     direction = Direction.of(config.data)
     quality = next((words for least, words in QUALITY.items() if evaluation.bleu >= least), "hardly usable")
     new = " new" if evaluation.seen.sentences == 0 else ""
@@ -193,7 +194,8 @@ def _extremes(evaluation: ModelEvaluation, examples: Sequence[Example], rules: S
     yield "Marked are words that only the translation has; struck out are those of the nearest reference that it lacks."
     for name, chosen in (("worst", order[:SHOWN]), ("best", order[: -SHOWN - 1 : -1])):
         for number in chosen:
-            example, text = examples[number], evaluation.hypotheses[number]
+            example = examples[number]
+            text = evaluation.hypotheses[number]
             alone = [Example(example.src, (reference,)) for reference in example.references]
             close = sentence_scores(alone, [text] * len(alone), rules)
             nearest = example.references[close.index(max(close))]
@@ -203,7 +205,8 @@ def _extremes(evaluation: ModelEvaluation, examples: Sequence[Example], rules: S
 
 def _changes(breakdown: Breakdown) -> Iterator[Chapter]:
     for difference in breakdown.differences:
-        first, second = difference.first, difference.second
+        first = difference.first
+        second = difference.second
         blocks = []
         for better, gaps in zip((first, second), difference.gaps, strict=True):
             for gap in gaps[:SHOWN]:

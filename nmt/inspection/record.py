@@ -117,7 +117,8 @@ def record(
         rules: How text is scored; None if what is given as reference is none, so that there is no BLEU.
         all_heads: True if the weights of every head are kept, self-attention included.
     """
-    processor, words = translator.processor, translator.processor.tgt_vocabulary.tokens
+    processor = translator.processor
+    words = translator.processor.tgt_vocabulary.tokens
     tokens = translator.tokenize([example.src])[0][: translator.max_source_length]
     ids = processor.src_vocabulary.encode(tokens)
     tree = translator.grow_tree(ids)
@@ -125,7 +126,8 @@ def record(
     texts = {
         end: translator.render([number for number in tree.ids(end) if number != EOS_ID], tokens) for end in tree.best
     }
-    best, reference = force_ids(translator, ids, tree.ids(tree.best[0]), texts[tree.best[0]], all_heads), None
+    best = force_ids(translator, ids, tree.ids(tree.best[0]), texts[tree.best[0]], all_heads)
+    reference = None
     if example.references:
         text = example.references[0]
         (target_tokens,) = processor.tokenize_target([text])
@@ -149,7 +151,8 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str,
         text: The target as text.
         all_heads: True if the weights of every head are kept.
     """
-    model, words = translator.model, translator.processor.tgt_vocabulary.tokens
+    model = translator.model
+    words = translator.processor.tgt_vocabulary.tokens
     occluded = len(src) <= LONGEST_OCCLUDED
     sources = [src, *([src[:n] + src[n + 1 :] for n in range(len(src))] if occluded else [])]
     lengths = torch.tensor([len(source) + 1 for source in sources])
@@ -163,7 +166,8 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str,
     own, *without = (row.gather(1, target_ids).squeeze(1).cpu() for row in (log_probs, *rows))  # [T], of every source
     best, word_ids = log_probs.exp().topk(min(TOP_WORDS, log_probs.size(1)))
     alignment = output.alignments[0, :, model.decoder.chosen_heads].float().cpu()
-    occlusion, agreement = None, list[float | None]()
+    occlusion = None
+    agreement = list[float | None]()
     if without:
         occlusion = (own - torch.stack(without)).T
         weights = alignment.mean(dim=1)[:, :-1]

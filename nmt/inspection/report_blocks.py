@@ -74,7 +74,8 @@ class Chapter:
 
 def mark_words(before: str, after: str) -> list[Piece]:
     """The words of `after`, and where they differ from those of `before`."""
-    first, second = before.split(), after.split()
+    first = before.split()
+    second = after.split()
     pieces: list[Piece] = []
     for kind, a, b, c, d in SequenceMatcher(a=first, b=second, autojunk=False).get_opcodes():
         marked: list[tuple[Mark, list[str]]] = [("del", first[a:b]), ("ins", second[c:d])]

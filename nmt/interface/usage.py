@@ -29,7 +29,8 @@ def hint_at_setting(overrides: Sequence[str] | None) -> str:
 
 def _hint_at_option(error: Any) -> None:
     """Name the options that an unknown one may be short for; without any, the config keys that it may mean."""
-    option, command = error.option_name, error.ctx.command
+    option = error.option_name
+    command = error.ctx.command
     similar = _similar_options(command, option)
     if similar:
         error.possibilities = similar

@@ -36,7 +36,8 @@ class PositionedEmbedding(nn.Module):
 
     def __init__(self, embedding: nn.Embedding, learned: int | None, size: int) -> None:
         super().__init__()
-        self.words, units = embedding, embedding.embedding_dim
+        self.words = embedding
+        units = embedding.embedding_dim
         self.scale = math.sqrt(units)
         self.learned = nn.Embedding(learned, units) if learned else None
         self.resize = nn.Identity() if size == units else nn.Linear(units, size, bias=False)

@@ -44,8 +44,10 @@ class RecurrentStack(nn.Module, ABC):
 
     def __init__(self, section: RecurrentSection, input_size: int, num_layers: int) -> None:
         super().__init__()
-        self.cell, self.hidden_size = section.cell, section.hidden_size
-        self.input_size, self.num_layers = input_size, num_layers
+        self.cell = section.cell
+        self.hidden_size = section.hidden_size
+        self.input_size = input_size
+        self.num_layers = num_layers
         self.num_states = 2 if self.cell == "lstm" else 1  # tensors per state
 
     def zero_state(self, rows: int, like: Tensor) -> RecurrentState:
@@ -107,7 +109,8 @@ class PlainStack(RecurrentStack):
     ) -> None:
         super().__init__(section, input_size, num_layers)
         self.dropout = Dropout(dropout)
-        sizes, between = (input_size + extra_size, self.hidden_size), dropout if num_layers > 1 else 0.0
+        sizes = (input_size + extra_size, self.hidden_size)
+        between = dropout if num_layers > 1 else 0.0
         self.rnn = MODULES[self.cell](*sizes, num_layers, batch_first=True, dropout=between)
 
     def forward(self, inputs: Tensor, state: RecurrentState) -> LayerOutputs:
@@ -118,7 +121,8 @@ class PlainStack(RecurrentStack):
         if inputs.device.type != "cpu" or not isinstance(self.rnn, nn.GRU):
             outputs, hidden = self.rnn(inputs, state[0])
             return (outputs,), (hidden,)
-        outputs, lasts = inputs, []
+        outputs = inputs
+        lasts = []
         for layer in range(self.num_layers):
             if layer:
                 outputs = self.dropout(outputs)
@@ -228,7 +232,8 @@ class NormalizedLayer(RecurrentStack):
 
     def __init__(self, section: RecurrentSection, input_size: int, extra_size: int = 0) -> None:
         super().__init__(section, input_size, 1)
-        cell, hidden_size = self.cell, self.hidden_size
+        cell = self.cell
+        hidden_size = self.hidden_size
         gates = GATES[cell] * hidden_size
         self.weight_input = nn.Parameter(torch.empty(gates, input_size + extra_size))
         self.weight_hidden = nn.Parameter(torch.empty(gates, hidden_size))
@@ -287,7 +292,8 @@ class NormalizedSteps(RecurrentSteps):
 
     def step(self, projected: Tensor, extra: Tensor | None, state: RecurrentState) -> LayerOutputs:
         """Run one step."""
-        layer, last = self.layer, tuple(part.squeeze(0) for part in state)
+        layer = self.layer
+        last = tuple(part.squeeze(0) for part in state)
         gates = projected if extra is None else projected + self.extra_weight(extra)
         from_hidden = layer.normalize(self.hidden_weight(last[0]), layer.hidden_norms)
         parts = layer.update(layer.normalize(gates, layer.input_norms), from_hidden, last)

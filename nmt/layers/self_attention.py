@@ -25,7 +25,8 @@ class SelfAttention(nn.Module):
 
     def __init__(self, size: int, num_heads: int, dropout: float) -> None:
         super().__init__()
-        self.num_heads, self.scale = num_heads, 1 / math.sqrt(size // num_heads)
+        self.num_heads = num_heads
+        self.scale = 1 / math.sqrt(size // num_heads)
         self.project = StepLinear(size, 3 * size, bias=False)
         self.output = StepLinear(size, size, bias=False)
         self.dropout = Dropout(dropout)

@@ -263,7 +263,9 @@ class Decoder(nn.Module, ABC, Generic[Memory, State, Weights]):
         """
         weights = self.prepare()
         words = torch.full_like(tgt_in[:, 0], BOS_ID)
-        readouts, alignments, inputs = list[Tensor](), list[Tensor](), list[Tensor]()
+        readouts = list[Tensor]()
+        alignments = list[Tensor]()
+        inputs = list[Tensor]()
         for position in range(tgt_in.size(1)):
             if choose is None:
                 words = tgt_in[:, position]

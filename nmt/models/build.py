@@ -46,7 +46,8 @@ def build_model(config: ModelSection, src_size: int, tgt_size: int) -> Seq2Seq:
 
 def _build_encoder(config: ModelSection, embedding: nn.Embedding) -> Encoder:
     embedding_dropout = _or(config.embedding_dropout, config.dropout)
-    section, dropout = config.encoder, EncoderDropout(config.dropout, embedding_dropout, config.memory_dropout)
+    section = config.encoder
+    dropout = EncoderDropout(config.dropout, embedding_dropout, config.memory_dropout)
     match section.kind:
         case "recurrent":
             copied = config.decoder.kind == "recurrent" and config.decoder.initial_state == "copy"

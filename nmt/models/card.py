@@ -70,7 +70,9 @@ def describe_model(config: Config, metadata: Mapping[str, Any], call: Callable[[
         metadata: Content of `model.json`, whose values may be damaged.
         call: What a file of a corpus is called, by its path or URL.
     """
-    model, data, average = config.model, metadata.get("data"), metadata.get("average_of")
+    model = config.model
+    data = metadata.get("data")
+    average = metadata.get("average_of")
     mechanism, equation = describe_mechanism(model)
     text = {"spacy": "words (spaCy)", "whitespace": "words, separated by spaces", "subword": "subwords"}
     number = data.get("pairs") if isinstance(data, dict) else None  # an average has it from a file
@@ -96,7 +98,8 @@ def describe_model(config: Config, metadata: Mapping[str, Any], call: Callable[[
     if config.parent.run:
         rows["parent"] = f"training began with the weights of {config.parent.run}"
     if "epoch" in metadata:
-        update, epoch = count(metadata.get("update")), count(metadata["epoch"])
+        update = count(metadata.get("update"))
+        epoch = count(metadata["epoch"])
         rows["training"] = f"update {update}, epoch {epoch}, seed {config.train.seed}"
     if isinstance(average, list):
         rows["training"] = f"the average of {len(average)} models"
@@ -110,7 +113,8 @@ def count(value: Any) -> str:
 
 
 def _score_lines(metadata: Mapping[str, Any]) -> Iterator[str]:
-    scores, signatures = metadata.get("scores") or {}, metadata.get("signatures") or {}
+    scores = metadata.get("scores") or {}
+    signatures = metadata.get("signatures") or {}
     if not scores:
         yield "Not measured."
     else:

@@ -26,7 +26,8 @@ def path_from(run: Path, data: Path) -> str | None:
 
     A path from the root would reveal the absolute path.
     """
-    run, data = real_path(run), real_path(data)
+    run = real_path(run)
+    data = real_path(data)
     shared = Path(os.path.commonpath([run, data]))
     return None if shared == Path(shared.anchor) else os.path.relpath(data, run)
 

@@ -51,7 +51,8 @@ def gru_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor, b: Tensor, d: Tensor) -
     """
     x_r, x_z, x_n = (W @ x + b).chunk(3)
     h_r, h_z, h_n = (U @ h + d).chunk(3)
-    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    r = torch.sigmoid(x_r + h_r)
+    z = torch.sigmoid(x_z + h_z)
     n = torch.tanh(x_n + r * h_n)
     return (1 - z) * n + z * h
 
@@ -188,7 +189,8 @@ def cross_entropy(readout: Tensor, word: int, W: Tensor, b: Tensor, label_smooth
 
 def divergence(readout: Tensor, cut_readout: Tensor, W: Tensor, b: Tensor) -> Tensor:
     """KL(f(x, y) || f(x_cut, y_cut)) of SimCut at one position (Gao et al., 2022): sum_v p_v (log p_v - log q_v)."""
-    logits, cut_logits = W @ readout + b, W @ cut_readout + b
+    logits = W @ readout + b
+    cut_logits = W @ cut_readout + b
     log_p = logits - torch.log(torch.exp(logits).sum())
     log_q = cut_logits - torch.log(torch.exp(cut_logits).sum())
     return (torch.exp(log_p) * (log_p - log_q)).sum()
@@ -305,7 +307,8 @@ def multi_head(
     queries = (W_q @ x).chunk(num_heads)
     keys = [(W_k @ state).chunk(num_heads) for state in h]
     values = [(W_v @ state).chunk(num_heads) for state in h]
-    contexts, alignments = [], []
+    contexts = []
+    alignments = []
     for n in range(num_heads):
         e = torch.stack([scaled_dot(queries[n], key[n]) for key in keys])
         c, a = attend(e, torch.stack([value[n] for value in values]))

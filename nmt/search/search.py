@@ -95,17 +95,23 @@ def search_steps(stepper: Stepper[Any], src: Tensor, src_lengths: Tensor, settin
     Returns:
         The record of each step.
     """
-    device, strategy, scoring = src.device, settings.strategy, settings.scoring
-    limits, fewest = settings.lengths.most(src_lengths), settings.lengths.fewest(src_lengths)
+    device = src.device
+    strategy = settings.strategy
+    scoring = settings.scoring
+    limits = settings.lengths.most(src_lengths)
+    fewest = settings.lengths.fewest(src_lengths)
     shortest = [MinLength(fewest)] if bool((fewest > 0).any()) else []
     constraints = [*shortest, *settings.constraints]
-    state, layout, starts = stepper.start(src, src_lengths), Layout(len(src)), strategy.num_starts
+    state = stepper.start(src, src_lengths)
+    layout = Layout(len(src))
+    starts = strategy.num_starts
     if starts > 1:  # B rows -> B * N rows
         layout = Layout(len(src), starts)
         state = stepper.select(state, layout.sentences(device), layout)
     words = torch.full((len(src) * starts,), BOS_ID, device=device)
     totals = torch.zeros(len(words), dtype=torch.float64, device=device)
-    prefixes, received = words.new_empty(len(words), 0), None
+    prefixes = words.new_empty(len(words), 0)
+    received = None
     sentences = _Sentences(
         torch.arange(len(src), device=device),
         limits.to(device),
@@ -138,9 +144,11 @@ def search_steps(stepper: Stepper[Any], src: Tensor, src_lengths: Tensor, settin
         # From the grid back to rows: [B, N] -> [R'], without ended hypotheses and finished sentences.
         rows = parents if slots is None else parents.index_select(0, slots)
         state = stepper.select(state, rows, layout, remaining)
-        words, totals = choice.words.flatten(), choice.totals.masked_fill(~alive, -torch.inf).flatten()
+        words = choice.words.flatten()
+        totals = choice.totals.masked_fill(~alive, -torch.inf).flatten()
         if slots is not None:
-            words, totals = words.index_select(0, slots), totals.index_select(0, slots)
+            words = words.index_select(0, slots)
+            totals = totals.index_select(0, slots)
             received = received if received is None else received.index_select(0, slots)
         if constraints:
             prefixes = torch.cat([prefixes.index_select(0, rows), words.unsqueeze(1)], dim=1)
@@ -192,7 +200,8 @@ def _continue(alive: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None, 
     counts = alive.sum(dim=1)
     remaining = counts.nonzero().squeeze(1)
     if compact := len(remaining) <= FULL * len(alive):
-        alive, counts = alive[remaining], counts[remaining]
+        alive = alive[remaining]
+        counts = counts[remaining]
     width = int(counts.max()) if len(counts) else 0
     new_slots = None
     if len(slots) < len(alive) * width:  # hypotheses of a sentence move to its first slots

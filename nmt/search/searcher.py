@@ -114,7 +114,8 @@ class Searcher:
     def _settings(
         self, sources: Sequence[Ids], n_best: int, with_alignment: bool, forced: Sequence[Constraint] = ()
     ) -> SearchSettings:
-        options, sampling = self.options, self.options.sampling
+        options = self.options
+        sampling = self.options.sampling
         strategy: Strategy = GreedyStrategy() if options.beam_size == 1 else BeamStrategy(options.beam_size)
         if sampling.temperature is not None:
             seeds = [_seed(ids, sampling) for ids in sources]

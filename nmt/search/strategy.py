@@ -110,13 +110,16 @@ class SamplingStrategy:
     """
 
     def __init__(self, num_samples: int, seeds: Sequence[int], longest: int, options: SamplingSection) -> None:
-        self.num_starts, self.options = num_samples, options
+        self.num_starts = num_samples
+        self.options = options
         draws = [np.random.default_rng(seed).random((longest, num_samples)) for seed in seeds]
         self.draws = torch.from_numpy(np.stack(draws))
 
     def choose(self, candidates: Candidates) -> Choice:
         """A word for each hypothesis, by the inverse of the cumulative distribution."""
-        log_probs, layout, options = candidates.log_probs, candidates.layout, self.options
+        log_probs = candidates.log_probs
+        layout = candidates.layout
+        options = self.options
         draws = self.draws.to(log_probs.device)[candidates.sources, candidates.step, : layout.width]  # [B, N]
         drawn = layout.to_rows(draws).unsqueeze(1)
         number = log_probs.size(1) if options.top_k is None else min(options.top_k, log_probs.size(1))

@@ -60,7 +60,9 @@ def trace(steps: Sequence[SearchStep], src_lengths: Tensor, n_best: int) -> list
     before = [None if step.slots is None else next(rest) for step in steps]
     source, step, slot, score = _rank(sources, scores, n_best)
     shape = len(source), len(steps)
-    words_of, totals_of, attended_of = np.zeros(shape, int), np.zeros(shape), np.zeros(shape, int)
+    words_of = np.zeros(shape, int)
+    totals_of = np.zeros(shape)
+    attended_of = np.zeros(shape, int)
     paths = _follow(parents, before, step, slot)
     for t, hypotheses, at, rows in paths:
         words_of[hypotheses, t] = words[t].flat[at]

@@ -66,7 +66,8 @@ class Rate:
         """
         if self._per_minute is None:
             return 0
-        now, share = self._clock(), 60 / self._per_minute
+        now = self._clock()
+        share = 60 / self._per_minute
         free = max(self._free.pop(client, now), now)
         delay = free + share - now - 60
         if delay > 1e-9:

@@ -61,9 +61,10 @@ HEADERS = {
 IDENTITY = "model-identity"
 """The header that names the models behind a reply."""
 RETRY = {"retry-after": "1"}
-LOOK_INSIDE, LOOK_AT_TOKEN = 400, 5
-"""To look into a sentence takes as long as to translate so many tokens in batches, and so many for each of its own:
-measured with the model of `make demo` on a CPU, 0.3 s and 4 ms."""
+# To look into a sentence takes as long as to translate so many tokens in batches, and so many for each token of its own:
+# measured with the model of `make demo` on a CPU, 0.3 s and 4 ms.
+LOOK_INSIDE = 400
+LOOK_AT_TOKEN = 5
 
 M = TypeVar("M", bound=AnyRequest)
 T = TypeVar("T")
@@ -107,7 +108,9 @@ class Service:
     """
 
     def __init__(self, directions: Directions, keys: Keys, limits: Limits) -> None:
-        self.directions, self.keys, self.limits = directions, keys, limits
+        self.directions = directions
+        self.keys = keys
+        self.limits = limits
         self._rate = Rate(limits.requests_per_minute)
         self._batchers = {
             direction: Batcher(direction.translator, limits.max_queue, limits.batch_wait, str(direction))
@@ -202,7 +205,9 @@ class Service:
         return {name: values[0] for name, values in reply.items()} if isinstance(asked.q, str) else reply
 
     def _prepare(self, text: str, asked: TranslateRequest) -> Item:
-        document, detection, source = READERS[asked.format](text), None, asked.source
+        document = READERS[asked.format](text)
+        detection = None
+        source = asked.source
         if source == AUTO:
             detection = next(iter(self.directions.detect(" ".join(document.texts), asked.target)), None)
             if detection is None:
@@ -305,7 +310,8 @@ async def _while_connected(request: Request, work: Awaitable[T]) -> T:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(disconnect())
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(disconnect())
     try:
         await asyncio.wait([working, leaving], return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -376,7 +382,9 @@ class App:
     """
 
     def __init__(self, service: Service, pages: Pages, write: Callable[[Record], None]) -> None:
-        self._pages, self._write, self._count = pages, write, service.metrics.count
+        self._pages = pages
+        self._write = write
+        self._count = service.metrics.count
         operations: list[Operation] = [
             ("/translate", TranslateRequest, TranslateReply, service.translate),
             ("/detect", TextRequest, list[Detection], service.detect),
@@ -391,7 +399,8 @@ class App:
             ("/explore", None, Page, make_live_page),
         ]
         self._document = describe_routes(operations, service.keys.required)
-        first, key = next(iter(service.directions)), {"api_key": "KEY"} if service.keys.required else {}
+        first = next(iter(service.directions))
+        key = {"api_key": "KEY"} if service.keys.required else {}
         self._example = {"q": "Hello.", "source": first.source, "target": first.target, **key}
         endpoints: dict[str, dict[str, Endpoint]] = {}
         for path, model, _, work in operations:

@@ -307,7 +307,8 @@ class Batcher:
         job.had += waiting.cost
         client.had += waiting.cost
         if is_first:
-            client.clock, self._clock = job.had, client.had
+            client.clock = job.had
+            self._clock = client.had
         if not job.waiting:
             client.jobs.remove(job)
         return waiting.number

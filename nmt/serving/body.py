@@ -12,7 +12,9 @@ from starlette.types import Message
 
 from nmt.serving.request_limits import Limits
 
-JSON, FORM, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
 MAX_FIELDS = 100
 """Maximum number of fields of a form besides its texts."""
 

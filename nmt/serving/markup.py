@@ -192,7 +192,8 @@ def _elements(run: Sequence[Piece], text: str) -> list[Element]:
             begun = bisect_left(words, offset, key=re.Match.start)
         elif piece.kind == "end":
             element = path.pop()
-            element.end, element.last = piece.content, max(begun, element.first)
+            element.end = piece.content
+            element.last = max(begun, element.first)
         else:
             opens = piece.kind == "start"
             in_word = opens and begun > 0 and offset < words[begun - 1].end()

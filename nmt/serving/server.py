@@ -92,7 +92,8 @@ class Server(uvicorn.Server):
                 key_file=Parameter("key_file"),
             )
             log.warning("%s", unguarded)
-        self._listener, self._service = listener, service
+        self._listener = listener
+        self._service = service
         self._reason = ""
         super().__init__(
             uvicorn.Config(  # without messages of its own

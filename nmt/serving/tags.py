@@ -170,11 +170,16 @@ def _vote(sources: Collection[int], enclosed: Collection[int]) -> int:
 
 def best_run(votes: Sequence[int]) -> tuple[int, int]:
     """Start and end of the first and shortest run with the largest sum; (0, 0) if no sum is positive."""
-    best, run, total, start = 0, (0, 0), 0, 0
+    best = 0
+    run = (0, 0)
+    total = 0
+    start = 0
     for number, vote in enumerate(votes):
         if total <= 0:
-            total, start = 0, number
+            total = 0
+            start = number
         total += vote
         if total > best:
-            best, run = total, (start, number + 1)
+            best = total
+            run = (start, number + 1)
     return run

@@ -67,9 +67,11 @@ def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
         if named is not None and not (temporary and Path(str(named)).is_relative_to(temporary)):
             raise
         hidden = re.search(r"(?:Errno|os error) (\d+)", str(error))
-        number, reason = errno.EIO, f"not written completely ({error}); is the disk full?"
+        number = errno.EIO
+        reason = f"not written completely ({error}); is the disk full?"
         if hidden:
-            number, reason = int(hidden[1]), os.strerror(int(hidden[1]))
+            number = int(hidden[1])
+            reason = os.strerror(int(hidden[1]))
         raise OSError(number, reason, str(path)) from None
 
 

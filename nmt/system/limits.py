@@ -1,6 +1,8 @@
 """Limits of files and lines that several packages share; this module imports nothing."""
 
-KIB, MIB, GIB = 2**10, 2**20, 2**30
+KIB = 2**10
+MIB = 2**20
+GIB = 2**30
 MAX_CONFIG = 256 * KIB
 """Bytes of a config file; one with every key has about 3 KiB."""
 MAX_JSON = MIB

@@ -39,8 +39,11 @@ class ProgressLog:
     """
 
     def __init__(self, unit: str, total: int, before: int) -> None:
-        self.unit, self.total, self.before = unit, total, before
-        self._begin, self._next = time.monotonic(), 0.0
+        self.unit = unit
+        self.total = total
+        self.before = before
+        self._begin = time.monotonic()
+        self._next = 0.0
 
     def report(self, number: int, elapsed: float, measures: str) -> None:
         """Log a line, if it is time for one.

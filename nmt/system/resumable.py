@@ -72,7 +72,8 @@ def open_resumable(path: Path, made_from: Origin, *, resume: bool) -> Iterator[R
     Raises:
         DataError: Another command is writing it, or the unfinished one was made from something else.
     """
-    data, progress = hidden_path(path, "partial"), hidden_path(path, "partial.json")
+    data = hidden_path(path, "partial")
+    progress = hidden_path(path, "partial.json")
     with locked(path), naming(path, data), naming(path, progress):
         steps, lines, size = _read_progress(path, data, progress, made_from if resume else None)
         if not size:

@@ -53,8 +53,10 @@ class _Messages(logging.Handler):
 @contextlib.contextmanager
 def showing_messages() -> Iterator[None]:
     """Show the library's log messages during the block."""
-    logger, handler = logging.getLogger("nmt"), _Messages()
-    level, propagate = logger.level, logger.propagate
+    logger = logging.getLogger("nmt")
+    handler = _Messages()
+    level = logger.level
+    propagate = logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False  # so that no other handler shows them again
@@ -135,7 +137,8 @@ def _column_widths(table: Table, width: int) -> list[int]:
     least = full if table.whole == "cells" else words
     ends = [end - 2 for end in accumulate(2 + cells for cells in least)]
     shown = sum(end <= width for end in ends)
-    spare, widths = width - ends[shown - 1], []
+    spare = width - ends[shown - 1]
+    widths = []
     for wanted, needed in zip(full[:shown], least, strict=False):
         widths.append(needed + min(spare, wanted - needed))
         spare -= widths[-1] - needed

@@ -139,7 +139,8 @@ def _compose(form: Form, text: str) -> str:
 
 
 def _without_excess_marks(run: re.Match[str]) -> str:
-    shortened, marks = "", 0
+    shortened = ""
+    marks = 0
     for character in run[0]:
         is_mark = unicodedata.category(character)[0] == "M" or character in _KATAKANA_MARKS
         marks = marks + 1 if is_mark else 0

@@ -18,8 +18,11 @@ USER_DEFINED_SYMBOLS = 31
 ALGORITHMS: dict[int, Algorithm] = {1: "unigram", 2: "bpe"}
 DEFAULT = 1
 """The algorithm where none is recorded."""
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-"""Wire types. There is no other but for groups, which no model has."""
+# Wire types. There is no other but for groups, which no model has.
+VARINT = 0
+FIXED64 = 1
+BYTES = 2
+FIXED32 = 5
 _WIDTHS = {FIXED64: 8, FIXED32: 4}
 
 

@@ -61,7 +61,8 @@ class Spacing:
                     elif (before, token) in compounds:
                         apart[before, token] += 1
         # A missing space is attributed to one of its two tokens: the one that is attached more often.
-        left, right = Counter[str](), Counter[str]()
+        left = Counter[str]()
+        right = Counter[str]()
         for (before, token), count in joined.items():
             by_left = 2 * tight_left[token] > any_left[token]
             by_right = 2 * tight_right[before] > any_right[before] and tight_right[before] > tight_left[token]

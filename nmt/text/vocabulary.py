@@ -11,7 +11,10 @@ from nmt.system.errors import DataError, shorten
 from nmt.system.files import read_json, write_json
 from nmt.system.limits import MAX_TEXT_FILE
 
-PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
+PAD_ID = 0
+UNK_ID = 1
+BOS_ID = 2
+EOS_ID = 3
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
 
 LARGER = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use text.tokenizer: subword"

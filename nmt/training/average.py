@@ -56,7 +56,8 @@ def average(
     from nmt.models.location import find_model
     from nmt.models.storage import load_model, save_model
 
-    paths, folder = as_paths(models), Path(output)
+    paths = as_paths(models)
+    folder = Path(output)
     directories = [find_model(path) for path in paths] if last is None else _latest(paths, last)
     if len(directories) < 2:
         raise ConfigError(

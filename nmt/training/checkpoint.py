@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 FOLDER = "checkpoints"
 FORMAT_VERSION = 2
 
-_METADATA, _CHECKSUM = "nmt", "sha256"
+_METADATA = "nmt"
+_CHECKSUM = "sha256"
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ def clean_up_checkpoints(run: Path, update: int) -> None:
 
 def _read(path: Path) -> Checkpoint:
     with safe_open(check_file(path, path.parent), framework="pt") as file:
-        stored, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        stored = file.metadata()
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     metadata = json.loads(stored[_METADATA])
     if (version := metadata["format_version"]) not in (1, FORMAT_VERSION):
         what = f"checkpoint format {shorten(repr(version))}, this version of nmt reads {FORMAT_VERSION}"

@@ -26,7 +26,8 @@ class SimCut(nn.Module):
 
     def __init__(self, model: Seq2Seq, section: SimCutSection) -> None:
         super().__init__()
-        self.model, self.section = model, section
+        self.model = model
+        self.section = section
 
     def forward(self, batch: Batch, choose: WordChooser | None = None, label_smoothing: float = 0.0) -> Tensor:
         """The summed loss of one batch, which the model reads twice at once; see `Task.forward`.

@@ -133,7 +133,11 @@ class RunDirectory:
     def __init__(
         self, path: Path, config: Config, data: DataDirectory, state: TrainState[Seq2Seq], metrics: MetricsLog
     ) -> None:
-        self.path, self.config, self.data, self.state, self.metrics = path, config, data, state, metrics
+        self.path = path
+        self.config = config
+        self.data = data
+        self.state = state
+        self.metrics = metrics
         self.parameters = sum(parameter.numel() for parameter in state.model.parameters())
         environment = describe_environment(state.workers.device)
         self._origin = OriginMetadata(dump_config(config), dict(data.checksums), environment, 0, 0.0)
@@ -226,7 +230,8 @@ class RunDirectory:
             return
         checkpoint = capture(self.state)
         if self.state.workers.is_first:
-            size, seconds = self.metrics.sync(), self.metrics.seconds
+            size = self.metrics.sync()
+            seconds = self.metrics.seconds
             origin = dataclasses.replace(self._origin, metrics_size=size, run_seconds=seconds)
             checkpoint.metadata.update(dataclasses.asdict(origin))
             write_checkpoint(self.path, update, checkpoint, self.config.train.checkpoint.keep_last)
@@ -277,7 +282,8 @@ class RunDirectory:
 
     def _keep_model(self, scores: Mapping[str, float], signatures: Mapping[str, str]) -> None:
         """With `train.checkpoint.keep_best` above 1, save the model if it is among the best; delete the others."""
-        limit, metric = self.config.train.checkpoint.keep_best, self.config.train.validation.metric
+        limit = self.config.train.checkpoint.keep_best
+        metric = self.config.train.validation.metric
         if limit == 1:
             return
         new = self.path / MODELS / f"update-{self.state.progress.update:09d}"

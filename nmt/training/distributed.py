@@ -105,7 +105,8 @@ class Workers:
         Raises:
             NmtError: In all processes, if `decide` raised it.
         """
-        decision, failure = None, None
+        decision = None
+        failure = None
         if self.is_first:
             try:
                 decision = decide()
@@ -153,7 +154,8 @@ def join_workers(device: torch.device) -> Iterator[Workers]:
     with handled_signals(ENDING, signal.SIG_DFL):  # torch waits without looking at Python's handlers
         # torchrun's store outlives the processes: restarted ones must not read the addresses of dead ones.
         store, rank, size = next(rendezvous("env://"))
-        store, backend = PrefixStore(f"attempt {restarts()}", store), "nccl" if device.type == "cuda" else "gloo"
+        store = PrefixStore(f"attempt {restarts()}", store)
+        backend = "nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     logger = logging.getLogger("nmt")
     level = logger.level

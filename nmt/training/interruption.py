@@ -9,8 +9,10 @@ from types import FrameType
 from nmt.config import CheckpointSection
 from nmt.system.signals import ENDING, handled_signals, raise_when_safe
 
-NOTHING, CHECKPOINT, STOP = 0, 1, 2
-"""What is asked of a run, in order of urgency; a stop includes a checkpoint."""
+# What is asked of a run, in order of urgency; a stop includes a checkpoint.
+NOTHING = 0
+CHECKPOINT = 1
+STOP = 2
 
 
 class Interruptions:
@@ -27,14 +29,16 @@ class Interruptions:
 
     def due(self, update: int) -> int:
         """What to do after an update, including a checkpoint for which it is time."""
-        every, minutes = self.options.every, self.options.minutes
+        every = self.options.every
+        minutes = self.options.minutes
         if (every and update % every == 0) or (minutes and time.monotonic() - self._since > 60 * minutes):
             self.checkpoint = True
         return STOP if self.stop else CHECKPOINT if self.checkpoint else NOTHING
 
     def done(self) -> None:
         """Restart the clock after a checkpoint; a request to stop made meanwhile is kept."""
-        self.checkpoint, self._since = False, time.monotonic()
+        self.checkpoint = False
+        self._since = time.monotonic()
 
     @contextlib.contextmanager
     def by_signals(self) -> Iterator[None]:

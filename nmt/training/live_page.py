@@ -54,8 +54,12 @@ The more a cell stands out, the more the model read that source word.</p>
 </body>
 </html>
 """
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 440, 210, 48, 30, 46
-"""Sizes of the curve and of its margins, in pixels."""
+# Sizes of the curve and of its margins, in pixels.
+WIDTH = 440
+HEIGHT = 210
+LEFT = 48
+TOP = 30
+BOTTOM = 46
 
 
 def write_live_page(run: Path, history: Mapping[str, Any], references: Sequence[Translation]) -> None:
@@ -69,7 +73,8 @@ def write_live_page(run: Path, history: Mapping[str, Any], references: Sequence[
     validations = history["validations"]
     means = [sum(each["entropy"]) / max(1, len(each["entropy"])) for each in validations]
     updates = [each["update"] for each in validations]
-    now, number = f"{updates[-1]:,}", len(validations)
+    now = f"{updates[-1]:,}"
+    number = len(validations)
     sentence = f"Update {now}, validation {number}: entropy {means[-1]:.2f} nats, the mean over all words shown here."
     maps = (
         f'<h2 dir="auto">{html.escape(stored["source"])}</h2>\n'

@@ -131,7 +131,8 @@ def start(model: Model, pairs: EncodedPairs, options: TrainSection, workers: Wor
     """
     updates_per_epoch = count_epoch_updates(pairs, options)
     total = count_updates(options, updates_per_epoch)
-    optimizer, rate = make_optimizer(options.optimizer, model), LearningRateSchedule(options.schedule, total)
+    optimizer = make_optimizer(options.optimizer, model)
+    rate = LearningRateSchedule(options.schedule, total)
     average = None if options.ema_decay is None else average_weights(model, options.ema_decay)
     learner = with_consistency(model, options.consistency)
     return TrainState(model, learner, optimizer, rate, workers, average, updates_per_epoch, total)
@@ -212,7 +213,8 @@ def check_learnt(state: TrainState[Any], run: Path, *, validated: bool) -> None:
     Raises:
         TrainingError: It has learnt nothing.
     """
-    skipped, output = state.progress.skipped_in_row, state.model.decoder.output
+    skipped = state.progress.skipped_in_row
+    output = state.model.decoder.output
     advice = "lower train.optimizer.learning_rate"
     if skipped:
         updates = f"{skipped:,} update{'s' if skipped > 1 else ''}"
@@ -239,7 +241,8 @@ def count_updates(options: TrainSection, per_epoch: int) -> int:
 
 def plan_epoch(pairs: EncodedPairs, options: TrainSection, epoch: int) -> list[list[NDArray[np.int64]]]:
     """The batches of each update of an epoch."""
-    batch, lengths = options.batch, (pairs.src.lengths, pairs.tgt.lengths)
+    batch = options.batch
+    lengths = (pairs.src.lengths, pairs.tgt.lengths)
     plan = plan_batches(*lengths, size=batch.size, unit=batch.unit, generator=epoch_generator(options.seed, epoch))
     return [plan[first : first + batch.accumulate] for first in range(0, len(plan), batch.accumulate)]
 
@@ -248,7 +251,8 @@ def _groups_from(progress: Progress, pairs: EncodedPairs, options: TrainSection)
     """Yield the batches of each update from the current position, epoch after epoch; advances `progress.epoch`."""
     while True:
         yield from plan_epoch(pairs, options, progress.epoch)[progress.position :]
-        progress.epoch, progress.position = progress.epoch + 1, 0
+        progress.epoch = progress.epoch + 1
+        progress.position = 0
 
 
 def _make_part(pairs: EncodedPairs, indices: NDArray[np.int64], noise: Noise, epoch: int, workers: Workers) -> Batch:
@@ -277,7 +281,9 @@ def _improve(progress: Progress, scores: Scores, metric: str) -> bool:
         or rank(metric, scores[metric], scores["loss"]) > rank(metric, progress.best, progress.best_loss)
     )
     if better:
-        progress.best, progress.best_loss, progress.best_update = scores[metric], scores["loss"], progress.update
+        progress.best = scores[metric]
+        progress.best_loss = scores["loss"]
+        progress.best_update = progress.update
     waiting = not better and (progress.best is None or not is_at_floor(metric, progress.best))
     progress.waited = progress.waited + 1 if waiting else 0
     return better
@@ -290,8 +296,10 @@ def _report(state: TrainState[Any], learning_rate: float, max_skipped: int) -> I
         TrainingError: Too many updates in a row were skipped.
     """
     begin = time.perf_counter()
-    meter, progress = state.meter, state.progress
-    loss, norm = float(state.workers.total(meter.sums[0].clone())), float(meter.sums[1])  # waits for the device
+    meter = state.meter
+    progress = state.progress
+    loss = float(state.workers.total(meter.sums[0].clone()))  # waits for the device
+    norm = float(meter.sums[1])
     tokens, updates = meter.counts.tolist()
     skipped = torch.stack(meter.skipped).tolist()
     seconds = meter.seconds + time.perf_counter() - begin

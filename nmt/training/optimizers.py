@@ -38,7 +38,8 @@ class Muon(Optimizer):
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Update all weights."""
         for part, group in zip(self.parts, self.param_groups, strict=True):
-            part.param_groups, part.state = [group], self.state  # which loading a checkpoint replaces
+            part.param_groups = [group]
+            part.state = self.state  # loading a checkpoint replaces it
             part.step()
 
 
@@ -89,7 +90,8 @@ def update_weights(
     divisor = divisor * (norm / (clip_norm or math.inf)).clamp(min=1)
     skipped = (bad_losses + (~norm.isfinite()).float()).clamp(max=1)
     if optimizer.defaults.get("fused"):
-        optimizer.grad_scale, optimizer.found_inf = divisor, skipped  # type: ignore[attr-defined]
+        optimizer.grad_scale = divisor  # type: ignore[attr-defined]
+        optimizer.found_inf = skipped  # type: ignore[attr-defined]
         optimizer.step()
         optimizer.grad_scale = optimizer.found_inf = None  # type: ignore[attr-defined]
     elif not skipped:  # the host waits for the device

@@ -32,13 +32,32 @@ from nmt.training.timing import time_updates
 
 SMALLER_MODEL = "lower the sizes under model"
 SMALLER_BATCH = "lower train.batch.size or the sizes under model"
-INITIAL_SAMPLE, INITIAL_LIMIT = 512, 2  # pairs, times the expected loss
-LOSS_RISE = 0.5  # nats per token
-OVERFIT_PAIRS, OVERFIT_RATE, OVERFIT_LOSS = 16, 0.003, 0.1
-OVERFIT_UPDATES, OVERFIT_LONGEST = 200, 1500  # the second while the loss falls
-OVERFIT_WINDOW, OVERFIT_FALL = 100, 0.05  # a loss falls if the lowest is lower by this share than so many updates ago
-SHOWN = 2  # decoded pairs
-TIMED_UPDATES, TIMED_SECONDS = 20, 20.0  # at most
+INITIAL_SAMPLE = 512
+"""Pairs whose loss is measured before training."""
+INITIAL_LIMIT = 2
+"""How many times the expected loss it may be."""
+LOSS_RISE = 0.5
+"""Nats per token by which the loss of the first updates may rise."""
+OVERFIT_PAIRS = 16
+"""Pairs that a new model must learn by heart."""
+OVERFIT_RATE = 0.003
+"""The learning rate at which it does."""
+OVERFIT_LOSS = 0.1
+"""The loss, in nats per token, at which it knows them."""
+OVERFIT_UPDATES = 200
+"""Updates that it has for that."""
+OVERFIT_LONGEST = 1500
+"""Updates that it has while the loss falls."""
+OVERFIT_WINDOW = 100
+"""A loss falls if the lowest one is lower than so many updates ago."""
+OVERFIT_FALL = 0.05
+"""The share by which it must be lower."""
+SHOWN = 2
+"""Pairs whose translations are shown."""
+TIMED_UPDATES = 20
+"""Maximum number of updates that are timed."""
+TIMED_SECONDS = 20.0
+"""Seconds after which no further update is timed."""
 NewModel = Callable[[Config], Seq2Seq]
 
 
@@ -88,7 +107,8 @@ def check_readiness(config: Config, data_directory: Path) -> Iterator[Finding]:
 
 def describe_data(data: DataDirectory) -> Iterator[Finding]:
     """How much data there is; `nmt data` says more."""
-    src, tgt = data.train.src.lengths, data.train.tgt.lengths
+    src = data.train.src.lengths
+    tgt = data.train.tgt.lengths
     sizes = f"{len(data.train):,} pairs, median {np.median(src):.0f} source and {np.median(tgt):.0f} target tokens"
     longest = f"the longest source has {src.max():,}, the longest target {tgt.max():,}"
     yield Finding("training data", None, f"{sizes}; {longest}")
@@ -138,9 +158,11 @@ def check_initial_loss(config: Config, data: DataDirectory, new_model: NewModel)
     """
     generator = np.random.default_rng(config.train.seed)
     sample = data.train.select(generator.permutation(len(data.train))[:INITIAL_SAMPLE])
-    model, size = new_model(config), len(data.tgt_vocabulary)
+    model = new_model(config)
+    size = len(data.tgt_vocabulary)
     loss = mean_loss(model, sample)
-    uniform, expected = model.decoder.output.uniform_loss, model.decoder.output.initial_loss
+    uniform = model.decoder.output.uniform_loss
+    expected = model.decoder.output.initial_loss
     text = f"{loss:.2f} nats per token over {len(sample):,} pairs; uniform guessing has ln {size:,} = {uniform:.2f}"
     if config.parent.run is not None:
         helps = loss < uniform or config.parent.pieces == "own"  # new vectors among trained weights mislead at first
@@ -210,9 +232,13 @@ def typical_pairs(pairs: EncodedPairs, number: int) -> NDArray[np.int64]:
 
 def check_updates(config: Config, data: DataDirectory, new_model: NewModel) -> Iterator[Finding]:
     """Try the longest batch, and ordinary updates: whether they fit into memory, their losses and their speed."""
-    options, pairs, noise = config.train, data.train, make_noise(config.train, data)
-    groups, model = plan_epoch(pairs, options, 1), new_model(config)
-    src, tgt = pairs.src.lengths, pairs.tgt.lengths
+    options = config.train
+    pairs = data.train
+    noise = make_noise(config.train, data)
+    groups = plan_epoch(pairs, options, 1)
+    model = new_model(config)
+    src = pairs.src.lengths
+    tgt = pairs.tgt.lengths
     longest = max(itertools.chain(*groups), key=lambda batch: len(batch) * (src[batch].max() + tgt[batch].max()))
     # With accumulation, the gradients of one batch are in memory during the next.
     batches = [make_batch(pairs, longest, noise)] * min(2, options.batch.accumulate)
@@ -223,12 +249,14 @@ def check_updates(config: Config, data: DataDirectory, new_model: NewModel) -> I
     sizes = f"at most {src[longest].max():,} source and {tgt[longest].max():,} target tokens"
     yield Finding("longest batch", True, f"{len(longest):,} sentences of {sizes}: forward and backward succeeded")
     timing = time_updates(options, pairs, noise, groups, model, TIMED_UPDATES, TIMED_SECONDS)
-    losses, last = timing.losses, timing.losses[-5:]
+    losses = timing.losses
+    last = timing.losses[-5:]
     mean = sum(last) / len(last)
     text = f"loss {losses[0]:.2f} at the first, {mean:z.2f} over the last {len(last)} of {len(losses)}"
     advice = "lower train.optimizer.learning_rate, or set train.optimizer.clip_norm or train.schedule.warmup"
     yield _find("first updates", mean < losses[0] + LOSS_RISE, text, advice)
-    speed, total = timing.tokens / timing.seconds, count_updates(options, len(groups))
+    speed = timing.tokens / timing.seconds
+    total = count_updates(options, len(groups))
     seconds = (len(pairs.tgt.ids) + len(pairs)) / speed
     measured = f"{timing.updates} updates in {timing.seconds:.1f} s, {speed:,.0f} target tokens/s"
     epoch = f"{seconds / 60:.1f} minutes per epoch of {len(groups):,} updates"

@@ -72,7 +72,8 @@ def forcing_ratio(config: TeacherForcingSection, update: int) -> float:
     """
     if isinstance(config, ConstantForcingSection):
         return config.ratio
-    span, k = config.ratio - config.minimum, config.updates
+    span = config.ratio - config.minimum
+    k = config.updates
     if config.schedule == "linear":
         return config.ratio - span * min(1.0, update / k)
     return config.minimum + span * k / (k + math.exp(min(700.0, update / k)))

@@ -147,7 +147,9 @@ def _take_weights(model: Seq2Seq, data: DataDirectory, parent: SavedModel) -> st
     Returns:
         How many pieces both have, in words.
     """
-    initial, weights, counts = model.state_dict(), parent.model.state_dict(), []
+    initial = model.state_dict()
+    weights = parent.model.state_dict()
+    counts = []
     for part, side, what in (("encoder", "src", "source"), ("decoder", "tgt", "target")):
         here, there = (getattr(owner, f"{side}_vocabulary").tokens for owner in (data, parent))
         places = {token: row for row, token in enumerate(there)}

@@ -144,7 +144,8 @@ def restore(state: TrainState[Any], checkpoint: Checkpoint) -> bool:
         True if the run continues as if it had never stopped; False with another number of processes or another kind of
         device, as the random numbers are then those of a new run.
     """
-    tensors, metadata = checkpoint.tensors, parse_metadata(StateMetadata, checkpoint.metadata)
+    tensors = checkpoint.tensors
+    metadata = parse_metadata(StateMetadata, checkpoint.metadata)
     with torch.no_grad():
         for name, parameter in state.model.named_parameters():
             parameter.copy_(tensors[f"model.{name}"])
@@ -159,8 +160,10 @@ def restore(state: TrainState[Any], checkpoint: Checkpoint) -> bool:
             optimizer["state"][int(index)][name] = tensor.clone()
     state.optimizer.load_state_dict(optimizer)
     state.progress = metadata.progress
-    state.rate.reduction, state.rate.waited = metadata.rate.reduction, metadata.rate.waited
-    rank, meter = state.workers.rank, state.meter
+    state.rate.reduction = metadata.rate.reduction
+    state.rate.waited = metadata.rate.waited
+    rank = state.workers.rank
+    meter = state.meter
     if metadata.workers != state.workers.size or f"random.{meter.device.type}.{rank}" not in tensors:
         return False
     torch.set_rng_state(tensors[f"random.cpu.{rank}"])
@@ -174,7 +177,8 @@ def restore(state: TrainState[Any], checkpoint: Checkpoint) -> bool:
 
 def _process_tensors(state: TrainState[Any]) -> dict[str, Tensor]:
     """The state that differs between processes."""
-    device, meter = state.meter.device, state.meter
+    device = state.meter.device
+    meter = state.meter
     own = {"random.cpu": torch.get_rng_state(), "meter.sums": meter.sums, "meter.counts": meter.counts}
     own["meter.skipped"] = torch.stack(meter.skipped) if meter.skipped else torch.zeros(0, device=device)
     if device.type == "cuda":

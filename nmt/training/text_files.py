@@ -30,7 +30,8 @@ def keep_text(config: Config, data: DataDirectory, run: Path) -> None:
     Raises:
         DataError: It has others than those that `nmt preprocess` wrote.
     """
-    parent, folder = config.parent.run, check_file(run / TEXT, run)
+    parent = config.parent.run
+    folder = check_file(run / TEXT, run)
     if folder.exists():
         checksums = {name: sum for name, sum in data.checksums.items() if name != SEEN or parent is None}
         overwrite = Parameter("overwrite", True)
@@ -57,7 +58,8 @@ def check_text(folder: Path, checksums: Mapping[str, str], advice: str | Message
 
 
 def _add_seen(path: Path, other: Path) -> None:
-    here, there = load_seen(path), load_seen(check_file(other, other.parent, MAX_TEXT_FILE))
+    here = load_seen(path)
+    there = load_seen(check_file(other, other.parent, MAX_TEXT_FILE))
     if here is None or there is None:
         path.unlink(missing_ok=True)
     else:

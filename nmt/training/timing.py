@@ -59,10 +59,12 @@ def time_updates(
         timed: Number of timed updates.
         limit: Seconds after which no further update is made.
     """
-    learner, optimizer = with_consistency(model, options.consistency), make_optimizer(options.optimizer, model)
+    learner = with_consistency(model, options.consistency)
+    optimizer = make_optimizer(options.optimizer, model)
     rate = LearningRateSchedule(options.schedule, count_updates(options, len(groups)))
     losses: list[torch.Tensor] = []
-    tokens, begins = list[int](), [time.perf_counter()]
+    tokens = list[int]()
+    begins = [time.perf_counter()]
     with progress_bar(total=WARM_UP + timed, desc="timing updates", unit=" updates", leave=False) as bar:
         for update, group in enumerate(itertools.islice(itertools.cycle(groups), WARM_UP + timed)):
             for parameters in optimizer.param_groups:
@@ -92,10 +94,12 @@ def measure_updates(config: Config, data_directory: Path, limit: float) -> tuple
     Returns:
         Seconds per update in the mean over an epoch, and updates per epoch.
     """
-    device, data = resolve_device(config.train.device), open_data(data_directory)
+    device = resolve_device(config.train.device)
+    data = open_data(data_directory)
     config = resolve(config, data, Workers(device=device))
     options = config.train
-    groups, model = plan_epoch(data.train, options, 1), make_model(config, data).to(device)
+    groups = plan_epoch(data.train, options, 1)
+    model = make_model(config, data).to(device)
     timing = time_updates(options, data.train, make_noise(options, data), groups, model, 200, limit)
     tokens = (len(data.train.tgt.ids) + len(data.train)) / len(groups)  # with EOS, per update
     return tokens * timing.seconds / timing.tokens, len(groups)

@@ -74,7 +74,8 @@ def repair_copies(src_tokens: Sequence[str], tokens: Sequence[str], log_probs: S
         tokens: Subwords of its translation.
         log_probs: Natural logarithm of the probability of each of them.
     """
-    source, target = _find_words(src_tokens, [0.0] * len(src_tokens)), _find_words(tokens, log_probs)
+    source = _find_words(src_tokens, [0.0] * len(src_tokens))
+    target = _find_words(tokens, log_probs)
     rivals = [other for other in target if not any(one.is_in(other) for one in source)]
     repaired = list(tokens)
     for word in source:
@@ -87,7 +88,9 @@ def repair_copies(src_tokens: Sequence[str], tokens: Sequence[str], log_probs: S
             text = "".join(tokens[wrong.begin : wrong.end]).replace(wrong.copied, copied, 1)
             first = max(1, len(text) - (wrong.end - wrong.begin) + 1)
             for place in range(wrong.begin, wrong.end):
-                repaired[place], text, first = text[:first], text[first:], 1
+                repaired[place] = text[:first]
+                text = text[first:]
+                first = 1
     return repaired
 
 

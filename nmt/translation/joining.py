@@ -69,5 +69,6 @@ def _block_diagonal(sentences: Sequence[Translation]) -> Tensor | None:
         width = len(sentence.src_tokens)
         joined[row : row + len(steps), :, column : column + width] = steps[:, :, :width]
         joined[row : row + len(steps), :, -1] = steps[:, :, width]
-        row, column = row + len(steps), column + width
+        row = row + len(steps)
+        column = column + width
     return joined[:row]

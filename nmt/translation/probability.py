@@ -63,7 +63,9 @@ def score(
     check_files({"output": as_path(output)}, paths, overwrite=overwrite)
     translator = load(model, device=device, batch_size=batch_size, precision=precision, allowed_classes=allowed_classes)
     shape = None if format == "text" else FORMATS[format](translator.processor)
-    number, log_prob, tokens = 0, 0.0, 0
+    number = 0
+    log_prob = 0.0
+    tokens = 0
     with (
         open_output(as_path(output)) as file,
         open_input(paths[0]) as sources,

@@ -110,7 +110,8 @@ class Session:
                 self.n_best = min(self.n_best, self.translator.options.beam_size)
                 self.show(f"beam size: {settings.beam_size:,}; translations shown: {self.n_best:,}")
             case ["nbest", number] if number.isdecimal():
-                wanted, most = int(number[:9]), self.translator.options.beam_size
+                wanted = int(number[:9])
+                most = self.translator.options.beam_size
                 if not 1 <= wanted <= most:
                     raise ConfigError(f":nbest {number}: takes 1 to {most}, the beam size; :beam N sets it")
                 self.n_best = wanted

@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 
 def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractContextManager[None]:
     """If memory runs out in the block, say which parameters make the search for so many lines smaller."""
-    batch_size, beam_size = Parameter("batch_size"), Parameter("beam_size")
+    batch_size = Parameter("batch_size")
+    beam_size = Parameter("beam_size")
     is_batched = min(lines, options.batch_size) > 1
     if is_batched and options.beam_size > 1:
         advice = Message("lower {batch_size} or {beam_size}", batch_size=batch_size, beam_size=beam_size)

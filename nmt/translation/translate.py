@@ -251,7 +251,8 @@ def translate_file(
     from nmt.config.outputs import check_files
     from nmt.translation.formats import choose_format
 
-    source, target = Path(source), Path(target)
+    source = Path(source)
+    target = Path(target)
     check_files({"target": target}, [source], overwrite=overwrite or (resume and is_unfinished(target)))
     translator.check_n_best(n_best)
     shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)

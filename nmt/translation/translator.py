@@ -93,7 +93,8 @@ class Translator:
         self._tokenizing = threading.Lock()  # spaCy fills caches while tokenising
 
     def __repr__(self) -> str:
-        models, device = self.searcher.models, self.model.device
+        models = self.searcher.models
+        device = self.model.device
         parameters = sum(weights.numel() for model in models for weights in model.parameters())
         name = f" {self.description}," if self.description else " of"
         return f"<Translator{name} {parameters:,} parameters, beam {self.options.beam_size}, on {device}>"
@@ -227,7 +228,8 @@ class Translator:
         """The tokens of raw sources, and of a raw target for each."""
         if isinstance(texts, str) or isinstance(targets, str):
             raise TypeError("give a list of texts and a list of the same length, even for one text")
-        src, tgt = _as_list(texts, "texts"), _as_list(targets, "targets")
+        src = _as_list(texts, "texts")
+        tgt = _as_list(targets, "targets")
         if len(src) != len(tgt):
             raise ValueError(f"{len(src)} texts, but {len(tgt)} translations or prefixes")
         with self._tokenizing:
@@ -260,7 +262,8 @@ class Translator:
             ConfigError: The search settings forbid every continuation of a translation.
             CheckpointError: The model's probabilities are not finite.
         """
-        order, vocabulary = [n for n, tokens in enumerate(sources) if tokens or whole], self.processor.tgt_vocabulary
+        order = [n for n, tokens in enumerate(sources) if tokens or whole]
+        vocabulary = self.processor.tgt_vocabulary
         ids = [self.processor.src_vocabulary.encode(sources[n][: self.max_source_length]) for n in order]
         begun = None if target_tokens is None else [vocabulary.encode(target_tokens[n]) for n in order]
         if whole and begun is not None:

@@ -73,7 +73,8 @@ class _Words:
 
     def take(self, token: str) -> Sequence[int]:
         """The words that the next token is part of; one without visible characters belongs to the word that follows."""
-        begin, self.taken = self.taken, self.taken + _visible(token)
+        begin = self.taken
+        self.taken = self.taken + _visible(token)
         words = self.owners[begin : max(self.taken, begin + 1)] or self.owners[-1:]
         return words[:1] if words and words[0] == words[-1] else sorted(set(words))
 

@@ -81,8 +81,10 @@ class Attention(nn.Module, ABC):
         """
         if not self.reads_own_past:
             return self.attend(queries, memory, self.unroll(state, queries.size(1)))[:2]
-        mechanism, memory = for_steps(self), memory.for_steps()
-        contexts, alignments = [], []
+        mechanism = for_steps(self)
+        memory = memory.for_steps()
+        contexts = []
+        alignments = []
         for query in queries.unbind(1):
             context, alignment, state = mechanism.attend(query.unsqueeze(1), memory, state)
             contexts.append(context)
@@ -119,8 +121,13 @@ class ScoreAttention(Attention):
         self, score: Score, heads: SingleHead, window: Window, normalize: Normalizer, past: Past, dropout: float
     ) -> None:
         super().__init__()
-        self.score, self.heads, self.window, self.normalize, self.past = score, heads, window, normalize, past
-        self.context_size, self.num_heads = heads.context_size, heads.number
+        self.score = score
+        self.heads = heads
+        self.window = window
+        self.normalize = normalize
+        self.past = past
+        self.context_size = heads.context_size
+        self.num_heads = heads.number
         self.dropout = Dropout(dropout)
         self.reads_own_past = bool(past.state_name)
         if past.feature_size:
@@ -239,7 +246,8 @@ def build_multi_head(query_size: int, key_size: int, number: int, dropout: float
     """
     size = query_size // number
     heads = MultiHead(query_size, key_size, number, size, query_size)
-    score, normalize = ScaledDotScore(size, size), make_normalizer("softmax")
+    score = ScaledDotScore(size, size)
+    normalize = make_normalizer("softmax")
     return ScoreAttention(score, heads, GlobalWindow(), normalize, NoPast(), dropout)
 
 

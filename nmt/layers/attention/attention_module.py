@@ -24,7 +24,9 @@ class AttentionModule(nn.Module):
 
     def __init__(self, mechanism: Attention, query_size: int, key_size: int) -> None:
         super().__init__()
-        self.mechanism, self.query_size, self.key_size = mechanism, query_size, key_size
+        self.mechanism = mechanism
+        self.query_size = query_size
+        self.key_size = key_size
 
     def forward(self, queries: Tensor, states: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Attend to states.
@@ -42,7 +44,8 @@ class AttentionModule(nn.Module):
         Raises:
             DataError: Shapes do not fit, or a row of the mask is not that of words and padding after them.
         """
-        steps, given = queries.unsqueeze(1) if queries.dim() == 2 else queries, mask
+        steps = queries.unsqueeze(1) if queries.dim() == 2 else queries
+        given = mask
         mask = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device) if mask is None else mask
         found = [list(part.shape) for part in (steps, states, mask)]
         wanted = [[len(states), *steps.shape[1:2], self.query_size], [*states.shape[:2], self.key_size]]

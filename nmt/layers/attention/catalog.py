@@ -47,7 +47,8 @@ class Mechanism:
 
 def list_mechanisms() -> list[Mechanism]:
     """All scores, heads, windows, normalisers and memories of the past."""
-    several, takers = names_of(lambda score: score.multi_head), names_of(lambda score: score.takes_features)
+    several = names_of(lambda score: score.multi_head)
+    takers = names_of(lambda score: score.takes_features)
     near = (f"not with score {names_of(lambda score: not score.local)}",)
     own_past = (f"score {takers}", "one head only"), "b"
     mechanisms = [*_list_scores(), Mechanism("heads", ("1",), _summary(SingleHead))]
@@ -80,7 +81,8 @@ def _list_scores() -> Iterator[Mechanism]:
     for properties in SCORES.values():
         names.setdefault(properties.path, []).append(properties.name)
     for known in names.values():
-        score, options = find_score(known[0]), SCORES[known[0]].options
+        score = find_score(known[0])
+        options = SCORES[known[0]].options
         limits = ["equal sizes, or heads" if score.multi_head else "equal sizes"] if score.needs_equal_sizes else []
         limits += [] if score.multi_head else ["one head only"]
         limits += [] if score.local else ["no local window"]

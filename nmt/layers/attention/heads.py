@@ -22,7 +22,9 @@ class SingleHead(nn.Module):
     def __init__(self, query_size: int, key_size: int, number: int = 1) -> None:
         super().__init__()
         self.number = number
-        self.query_size, self.key_size, self.context_size = query_size, key_size, key_size
+        self.query_size = query_size
+        self.key_size = key_size
+        self.context_size = key_size
 
     def split_query(self, vectors: Tensor) -> Tensor:
         """The part of each head of queries, keys or values: [B, N, size] -> [B, heads, N, size of a head]."""

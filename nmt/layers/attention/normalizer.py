@@ -12,7 +12,8 @@ from nmt.config.attention_checks import SPARSE_LIBRARY
 
 Normalizer = Callable[[Tensor], Tensor]
 
-_SPARSEMAX, _ENTMAX = "Martins and Astudillo, 2016, algorithm 1", "Peters et al., 2019, algorithm 2 (alpha = 1.5)"
+_SPARSEMAX = "Martins and Astudillo, 2016, algorithm 1"
+_ENTMAX = "Peters et al., 2019, algorithm 2 (alpha = 1.5)"
 SUMMARIES = {
     "softmax": ("Weights above 0, exp(s) / sum exp(s)", "Bahdanau et al., 2015, eq. 6"),
     "sparsemax": ("The distribution closest to the scores, with weights of exactly 0", _SPARSEMAX),

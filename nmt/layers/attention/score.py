@@ -78,7 +78,8 @@ def check_shape(score: type[Score], path: str, query_size: int, key_size: int, o
         ConfigError: It cannot be built, or does not return one score for each query and position.
     """
     with torch.device("cpu"), torch.random.fork_rng(devices=()), torch.no_grad():
-        queries, states = torch.ones(3, 4, query_size), torch.ones(3, 2, key_size)  # zero would be padding
+        queries = torch.ones(3, 4, query_size)
+        states = torch.ones(3, 2, key_size)  # zero would be padding
         try:
             scoring = score(query_size, key_size, **options)
         except Exception as error:

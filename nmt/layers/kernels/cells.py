@@ -39,7 +39,8 @@ class _LSTMStep(torch.autograd.Function):
     def forward(
         ctx: Any, gates: Tensor, inputs: Tensor, cell: Tensor, anchor: Tensor, weight: StepWeight
     ) -> tuple[Tensor, Tensor]:
-        ctx.weight, ctx.step = weight, weight.next_step()
+        ctx.weight = weight
+        ctx.step = weight.next_step()
         ctx.dtypes = gates.dtype, inputs.dtype, cell.dtype
         inputs = inputs.to(weight.matrix.dtype)
         exact = torch.promote_types(weight.matrix.dtype, torch.float32)
@@ -205,7 +206,8 @@ def gru_sequence(
     Returns:
         The states after each step [B, T, H], and the last one [B, H].
     """
-    parts, device = [inputs.transpose(0, 1), hidden, input_weight, hidden_weight], inputs.device.type
+    parts = [inputs.transpose(0, 1), hidden, input_weight, hidden_weight]
+    device = inputs.device.type
     if torch.is_autocast_enabled(device):
         parts = [part.to(torch.get_autocast_dtype(device)) for part in parts]
     states: Tensor = _GRUSequence.apply(parts[0].contiguous(), *parts[1:], input_bias, hidden_bias)  # type: ignore[no-untyped-call]
@@ -243,8 +245,10 @@ class _GRUSequence(torch.autograd.Function):
             d_hidden = _gru_gradients(d_hidden, states[step], parts, d_gates[step], d_from_hidden[step])
             d_hidden += d_from_hidden[step].to(hidden_weight.dtype) @ hidden_weight
         # Gradients of the weights in one product for all steps: [T, B, 3 * H] -> [T * B, 3 * H]
-        d_gates, d_from_hidden = d_gates.flatten(0, 1), d_from_hidden.flatten(0, 1)
-        d_product, d_recurrent = d_gates.to(input_weight.dtype), d_from_hidden.to(hidden_weight.dtype)
+        d_gates = d_gates.flatten(0, 1)
+        d_from_hidden = d_from_hidden.flatten(0, 1)
+        d_product = d_gates.to(input_weight.dtype)
+        d_recurrent = d_from_hidden.to(hidden_weight.dtype)
         return (
             (d_product @ input_weight).view_as(inputs) if ctx.needs_input_grad[0] else None,
             d_hidden.to(states.dtype),

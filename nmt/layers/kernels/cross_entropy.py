@@ -135,8 +135,10 @@ def _consistent_cross_entropy(
     positions = len(words)
     log_probs = torch.log_softmax(logits[: 2 * positions], dim=1)
     probabilities = torch.exp(log_probs, out=logits[: 2 * positions])
-    p, q = probabilities[:positions], probabilities[positions:]
-    log_p, log_q = log_probs[:positions], log_probs[positions:]
+    p = probabilities[:positions]
+    q = probabilities[positions:]
+    log_p = log_probs[:positions]
+    log_q = log_probs[positions:]
     target = (1 - smoothing) * log_p.gather(1, words)
     if smoothing:
         target += smoothing * log_p.mean(dim=1, keepdim=True)

@@ -26,7 +26,8 @@ def multiply_small(left: Tensor, right: Tensor) -> Tensor:
     """Many products, [..., M, K] times [..., K, N]; under the CPU's autocast in float32 if K and N are small."""
     if not _is_lowered(left) or max(right.shape[-2:]) > SMALL:
         return left @ right
-    left, right = widen(left), widen(right)
+    left = widen(left)
+    right = widen(right)
     with torch.autocast("cpu", enabled=False):
         return left @ right
 

@@ -79,7 +79,9 @@ class _Anchor(torch.autograd.Function):
 class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, anchor: Tensor, weight: StepWeight) -> Tensor:
-        ctx.weight, ctx.step, ctx.dtype = weight, weight.next_step(), inputs.dtype
+        ctx.weight = weight
+        ctx.step = weight.next_step()
+        ctx.dtype = inputs.dtype
         inputs = inputs.to(weight.matrix.dtype)
         ctx.save_for_backward(inputs, weight.matrix)
         return weight.multiply(inputs)

@@ -91,7 +91,8 @@ class DecoderCell(nn.Module, ABC):
 
     def __init__(self, section: RecurrentDecoderSection, recurrent: RecurrentStack, attention: Attention) -> None:
         super().__init__()
-        self.recurrent, self.attention = recurrent, attention
+        self.recurrent = recurrent
+        self.attention = attention
         self.query_layer = {"top": -1, "first": 0}[section.attend_from]
 
     @abstractmethod

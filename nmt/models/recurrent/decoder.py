@@ -74,7 +74,10 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
         self, embedding: nn.Embedding, cell: DecoderCell, initial: InitialState, output: OutputLayer, dropout: float
     ) -> None:
         super().__init__()
-        self.embedding, self.cell, self.initial_state, self.output = embedding, cell, initial, output
+        self.embedding = embedding
+        self.cell = cell
+        self.initial_state = initial
+        self.output = output
         self.embedding_dropout = Dropout(dropout)
 
     @property
@@ -142,8 +145,10 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
 
     def _run_steps(self, embedded: Tensor, memory: Memory, state: RecurrentDecoderState) -> tuple[Tensor, Tensor]:
         """`DecoderCell.sequence` as a loop; the embeddings [B, T, E] are projected before it, in one product."""
-        weights, memory = self.prepare(), memory.for_steps()
-        features, alignments = list[Tensor](), list[Tensor]()
+        weights = self.prepare()
+        memory = memory.for_steps()
+        features = list[Tensor]()
+        alignments = list[Tensor]()
         for projected in weights.recurrent.project(embedded).unbind(1):
             feature, alignment, state = self.cell.step(projected, memory, state, weights)
             features.append(feature)

@@ -44,19 +44,22 @@ class Cache(NamedTuple):
 
     def select(self, rows: Tensor, layout: Layout) -> Cache:
         """See `nmt.models.base.DecoderState`."""
-        keys, values = self.keys, self.values
+        keys = self.keys
+        values = self.values
         if layout.num_sentences < self.layout.num_sentences:
             # The sentence that each of the remaining ones was, [B']; any if it has no row left.
             before = self.layout.sentences(rows.device).index_select(0, rows)
             remaining = before.new_zeros(layout.num_sentences)
             remaining[layout.sentences(rows.device)] = before
-            keys, values = keys.index_select(0, remaining), values.index_select(0, remaining)
+            keys = keys.index_select(0, remaining)
+            values = values.index_select(0, remaining)
         return Cache(keys, values, self.prefixes.index_select(0, rows), layout)
 
     def append(self, keys: Tensor, values: Tensor) -> Cache:
         """The cache with another word for each hypothesis, [B, heads, N, d]."""
         layout = self.layout
-        rows, width = len(self.prefixes), layout.width
+        rows = len(self.prefixes)
+        width = layout.width
         slots = torch.arange(rows, device=keys.device) if layout.slots is None else layout.slots
         own = (slots % width).unsqueeze(1) == torch.arange(width, device=keys.device)  # [R, N]
         prefixes = torch.cat([self.prefixes, own], dim=1)

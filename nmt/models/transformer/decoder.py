@@ -115,7 +115,8 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState, "Transform
     ) -> tuple[Tensor, Tensor, TransformerState]:
         """See `Decoder.advance`."""
         rows = self.embedding_dropout(self.embedding(words.unsqueeze(1), state.position)).squeeze(1)  # [R, D]
-        histories, alignments = list[DecoderState](), list[Tensor]()
+        histories = list[DecoderState]()
+        alignments = list[Tensor]()
         for layer, source, history in zip(weights.layers, memory.layers, state.histories, strict=True):
             rows, alignment, history = layer.step(rows, source, history, state.layout)
             histories.append(history)

@@ -30,7 +30,8 @@ class SelfAttentionEncoder(Encoder):
         attention_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.output_size, self.max_length = section.hidden_size, section.learned_positions
+        self.output_size = section.hidden_size
+        self.max_length = section.learned_positions
         self.embedding = PositionedEmbedding(embedding, section.learned_positions, section.hidden_size)
         self.embedding_dropout = Dropout(dropout.embedding)
         self.layers: Sequence[EncoderLayer] = nn.ModuleList(  # type: ignore[assignment]

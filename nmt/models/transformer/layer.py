@@ -30,7 +30,8 @@ class Residual(nn.Module):
 
     def __init__(self, section: TransformerSection, dropout: float) -> None:
         super().__init__()
-        self.norm, self.pre = nn.LayerNorm(section.hidden_size), section.norm == "pre"
+        self.norm = nn.LayerNorm(section.hidden_size)
+        self.pre = section.norm == "pre"
         self.dropout = Dropout(dropout)
 
     def enter(self, inputs: Tensor) -> Tensor:
@@ -155,8 +156,10 @@ class DecoderLayer(nn.Module):
         self, section: TransformerSection, history: History[Any], attention: Attention, dropout: float
     ) -> None:
         super().__init__()
-        self.history, self.history_residual = history, Residual(section, dropout)
-        self.attention, self.attention_residual = attention, Residual(section, dropout)
+        self.history = history
+        self.history_residual = Residual(section, dropout)
+        self.attention = attention
+        self.attention_residual = Residual(section, dropout)
         self.feed_forward = FeedForward(section, dropout)
 
     def forward(self, inputs: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
