@@ -61,7 +61,7 @@ HEADERS = {
 IDENTITY = "model-identity"
 """The header that names the models behind a reply."""
 RETRY = {"retry-after": "1"}
-# To look into a sentence takes as long as to translate so many tokens in batches, and so many for each token of its own:
+# To look into a sentence takes as long as to translate so many tokens in batches, and so many for each of its own:
 # measured with the model of `make demo` on a CPU, 0.3 s and 4 ms.
 LOOK_INSIDE = 400
 LOOK_AT_TOKEN = 5
