@@ -54,8 +54,10 @@ def check(function: Callable[..., Any], name: str, case: str, path: Path) -> str
     equation, returns, takes = EXERCISES[name]
     arguments = [(what, draw(what, *CASES[case])) for what in takes.split(", ")]
     rows = (value if what[0] == "B" else repeat(value) for what, value in arguments)
-    results = zip(*map(equation, *rows), strict=True)
-    expected = dict(zip(returns.split(", "), map(torch.stack, results), strict=True))
+    # The equation of one sentence after the other; then each result of all sentences.
+    by_sentence = [equation(*arguments_of_one) for arguments_of_one in zip(*rows, strict=False)]
+    results = [torch.stack(parts) for parts in zip(*by_sentence, strict=True)]
+    expected = dict(zip(returns.split(", "), results, strict=True))
     given = [copy.deepcopy(value) for _, value in arguments]
     try:
         problem = compare(function(*given), expected)

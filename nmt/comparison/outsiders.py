@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +140,7 @@ def _score(
         "name": name,
         "settings": [],
         "curve": [],
-        "scores": {key: vars(score) for key, score in scores.items()},
+        "scores": {key: asdict(score) for key, score in scores.items()},
         "diagnosis": {"length_ratio": length_ratio(examples, hypotheses, rules)},
         "teacher_forced": {},
         "attention": [],

@@ -154,7 +154,7 @@ def _reason(job: Job) -> str:
 
 
 def _start(job: Job, jobs: int, launcher: str | None) -> None:
-    """Start the process of a trial, in a session of its own, so that Ctrl-C reaches it through this process alone."""
+    """Start the process of a trial, in a session of its own, so that Ctrl-C reaches it only through this process."""
     (job.folder / FAILURE).unlink(missing_ok=True)
     environment = dict(os.environ)
     command: str | list[str] = [sys.executable, "-m", "nmt", "compare", "--cell", str(job.folder.resolve())]

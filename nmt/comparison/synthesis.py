@@ -24,7 +24,7 @@ class Synthesis:
     Attributes:
         path: The folder with everything.
         sections: Tables for people.
-        evaluation: The final model, compared with the one that was trained on the pairs alone.
+        evaluation: The final model, compared with the one that was trained only on the pairs.
     """
 
     path: Path

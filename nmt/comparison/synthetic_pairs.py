@@ -52,7 +52,7 @@ class Steps:
 
     Attributes:
         folder: Where they leave what they make.
-        config: Config of the model that is trained on the pairs alone.
+        config: Config of the model that is trained only on the pairs.
     """
 
     folder: Path
@@ -72,7 +72,7 @@ class Steps:
 
     @property
     def data(self) -> Path:
-        """Data of the pairs alone."""
+        """Data of only the pairs."""
         return self.folder / "alone" / "data"
 
     @property

@@ -5,6 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -237,4 +238,4 @@ def _describe_bins(
     scores: Sequence[LengthScore], attention: Sequence[LengthAttention], *, joined: bool
 ) -> Iterator[dict[str, Any]]:
     for score, attended in zip(scores, attention, strict=True):
-        yield {**vars(score), "joined": joined, **dict.fromkeys(STEP_LABELS), **mean_sharpness(attended.heads)}
+        yield {**asdict(score), "joined": joined, **dict.fromkeys(STEP_LABELS), **mean_sharpness(attended.heads)}

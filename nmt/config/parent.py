@@ -14,7 +14,7 @@ TEXT_KEYS = ("text.", *(f"data.cleaning.{name}" for name in _REPAIRS))
 """Beginnings of the keys that decide what becomes of text."""
 _TRAINING = ("initialization", "attention.dropout", "attention.past.loss_weight", *DROPOUT)
 _OTHER_KEYS = ("text.max_length", *(f"model.{name}" for name in _TRAINING))
-"""Beginnings of keys among them that may differ: those of a model are for training alone."""
+"""Beginnings of keys among them that may differ: those of a model are only for training."""
 
 
 def is_inherited(key: str, of: tuple[str, ...]) -> bool:

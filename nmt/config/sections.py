@@ -157,7 +157,7 @@ class Kinds:
         return kind.model_fields[self.key].default
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Validate a section by the class of its kind alone, so that places and messages are those of its keys."""
+        """Validate a section only by the class of its kind, so that places and messages are those of its keys."""
         kinds: tuple[type[Section], ...] = get_args(source) or (source,)
 
         def validate(values: Any, _: Callable[[Any], Any]) -> Section:
@@ -283,7 +283,7 @@ class AugmentSection(Section):
 
 
 class ExtraSection(Section):
-    """A further corpus for training alone."""
+    """A further corpus, only for training."""
 
     source: Files
     """Paths or URLs, as data.source without splits."""
@@ -302,7 +302,7 @@ class DataSection(Section):
     corpus is corpus.en and corpus.de; or the three files of a Tatoeba export (source sentences, target sentences,
     links)."""
     extra: dict[str, ExtraSection] = {}
-    """Further corpora for training alone, by names of your own: {web: {source: FILE, weight: 0.5, tag: <web>}}. A pair
+    """Further corpora, only for training, by names of your own: {web: {source: FILE, weight: 0.5, tag: <web>}}. A pair
     is `weight` times in an epoch, and `tag`, if there is one, is the first token of its source."""
     weight: Count = key(1, unit="1")
     """How often a training pair of the corpus itself is in an epoch, such as 10 beside a far larger corpus in extra."""
@@ -381,7 +381,7 @@ class DataSection(Section):
 
 
 class SubwordSection(Section):
-    """Subword segmentation, learnt from the training split alone (SentencePiece)."""
+    """Subword segmentation, learnt only from the training split (SentencePiece)."""
 
     algorithm: Literal["bpe", "unigram"] = "bpe"
     """bpe (Sennrich et al., 2016) or unigram (Kudo, 2018)."""
@@ -394,7 +394,7 @@ class SubwordSection(Section):
 
 
 class VocabularySection(Section):
-    """Which tokens get an id; counted on the training split alone."""
+    """Which tokens get an id; counted only on the training split."""
 
     min_count: NonNegative = key(1, unit="occurrences")
     """Rarer tokens become unknown; 0 also keeps subwords that do not occur in training text."""
@@ -556,7 +556,7 @@ class RecurrentDecoderSection(RecurrentSection):
     """Layers whose input includes the context or, with input feeding, the attentional vector."""
     readout: Literal["plain", "maxout", "state", "linear"] = "plain"
     """What the output layer reads: a tanh layer of state, context and, in Bahdanau order, word; in that order maxout
-    (Bahdanau et al., 2015, A.2.2) or the state alone; linear: all of them as they are."""
+    (Bahdanau et al., 2015, A.2.2) or only the state; linear: all of them as they are."""
 
     @property
     def query_time(self) -> str:
@@ -800,7 +800,7 @@ class ModelSection(Section):
 
 
 DROPOUT = ("dropout", "embedding_dropout", "output_dropout", "memory_dropout")
-"""Keys of the model section that matter in training alone."""
+"""Keys of the model section that matter only in training."""
 
 
 class BatchSection(Section):
@@ -1049,7 +1049,7 @@ class ValidationSection(Section):
 
 
 class NoiseSection(Section):
-    """Noise on training text, drawn for each sentence in each epoch from the seed alone."""
+    """Noise on training text, drawn for each sentence in each epoch; only the seed decides."""
 
     bpe_dropout: Probability = key(0.0, unit="probability")
     """BPE subwords: probability of skipping a merge (Provilkov et al., 2020)."""
@@ -1065,9 +1065,9 @@ class CheckpointSection(Section):
     """Checkpoints, from which an interrupted run continues, and models to keep."""
 
     every: Count | None = key(None, unit="updates")
-    """Time between checkpoints; null: minutes alone decides."""
+    """Time between checkpoints; null: only minutes decides."""
     minutes: Positive | None = key(5.0, unit="minutes")
-    """Maximum time without a checkpoint; null: every alone decides."""
+    """Maximum time without a checkpoint; null: only every decides."""
     keep_last: FileCount = key(2, unit="checkpoints")
     """Newest checkpoints to keep."""
     keep_best: FileCount = key(1, unit="models")

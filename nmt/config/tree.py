@@ -95,7 +95,7 @@ class Tree(NamedTuple):
         return Tree(parts, self.where)
 
     def plain(self) -> Any:
-        """The values alone."""
+        """Only the values."""
         if isinstance(self.value, dict):
             return {key: part.plain() for key, part in self.value.items()}
         return [part.plain() for part in self.value] if isinstance(self.value, list) else self.value

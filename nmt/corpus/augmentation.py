@@ -149,7 +149,7 @@ def make_copies(
 ) -> list[tuple[str, Pair]]:
     """Copies of pairs in other forms.
 
-    Which pairs are copied, and how, depends on each pair and the seed alone, except for what is joined to a pair.
+    Which pairs are copied, and how, depends only on each pair and the seed, except for what is joined to a pair.
 
     Args:
         pairs: Training pairs.

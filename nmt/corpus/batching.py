@@ -140,5 +140,5 @@ def real_positions(tgt_out: Tensor) -> Tensor:
 
 
 def epoch_generator(seed: int, epoch: int) -> np.random.Generator:
-    """Random generator for the order of one epoch, which depends on seed and epoch alone."""
+    """Random generator for the order of one epoch, which depends only on seed and epoch."""
     return np.random.default_rng((seed, epoch))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -101,25 +100,35 @@ class Cleaner:
     """
 
     def __init__(self, options: CleaningSection, direction: Direction) -> None:
-        scripts = [find_script(options.scripts, language) for language in (direction.source, direction.target)]
         self.normalizer = make_text_normalizer(options)
-        shortest = options.min_length
-        longest = options.max_length
-        letters = options.min_letters
-        characters = options.max_characters or math.inf
-        ratio = options.max_ratio or math.inf
-        # The order matters: a pair counts under the first rule it violates, and later ones need words on both sides.
-        self.rules: dict[str, Callable[[Pair], bool]] = {
-            "empty": lambda pair: not pair.src or not pair.tgt,
-            "too_short": lambda pair: min(map(_words, pair)) < shortest,
-            "too_long": lambda pair: max(map(_words, pair)) > longest,
-            "too_many_characters": lambda pair: max(map(len, pair)) > characters,
-            "length_ratio": lambda pair: max(map(len, pair)) > ratio * min(map(len, pair)),
-            "few_letters": lambda pair: letters > 0 and min(map(letter_share, pair)) < letters,
-            "copy": lambda pair: not options.copies and pair.src == pair.tgt,
-            "other_numbers": lambda pair: options.same_numbers and not have_same_numbers(*pair),
-            "other_script": lambda pair: not all(map(is_written_in, scripts, pair)),
-        }
+        self._options = options
+        self._scripts = [find_script(options.scripts, language) for language in (direction.source, direction.target)]
+
+    def find_fault(self, pair: Pair) -> str | None:
+        """The first rule that a repaired pair violates, None if it keeps all; later rules need words on both sides."""
+        src, tgt = pair
+        options = self._options
+        if not src or not tgt:
+            return "empty"
+        words = (_words(src), _words(tgt))
+        if min(words) < options.min_length:
+            return "too_short"
+        if max(words) > options.max_length:
+            return "too_long"
+        longer = max(len(src), len(tgt))
+        if options.max_characters and longer > options.max_characters:
+            return "too_many_characters"
+        if options.max_ratio and longer > options.max_ratio * min(len(src), len(tgt)):
+            return "length_ratio"
+        if options.min_letters > 0 and min(letter_share(src), letter_share(tgt)) < options.min_letters:
+            return "few_letters"
+        if not options.copies and src == tgt:
+            return "copy"
+        if options.same_numbers and not have_same_numbers(src, tgt):
+            return "other_numbers"
+        if not all(map(is_written_in, self._scripts, pair)):
+            return "other_script"
+        return None
 
     def clean(self, pairs: Sequence[Pair]) -> tuple[list[Pair], CleaningReport]:
         """Repair every pair and drop those that violate a rule.
@@ -136,11 +145,11 @@ class Cleaner:
             report.changed_targets.update(tgt_steps)
             for step in dict.fromkeys(src_steps + tgt_steps):
                 report.changed.setdefault(step, RuleCount()).add(1, [(raw, pair)])
-            violated = next((name for name, violates in self.rules.items() if violates(pair)), None)
-            if violated:
-                report.dropped.setdefault(violated, RuleCount()).add(1, [(raw,)])
-            else:
+            fault = self.find_fault(pair)
+            if fault is None:
                 clean.append(pair)
+            else:
+                report.dropped.setdefault(fault, RuleCount()).add(1, [(raw,)])
         report.kept = len(clean)
         return clean, report
 

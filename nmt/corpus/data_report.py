@@ -203,7 +203,7 @@ def _describe_splits(report: DataReport) -> Blocks:
     if report.ready_made_splits:
         yield (
             "The corpus has ready-made splits, which were used as they are; the sections above are about the training "
-            "split alone."
+            "split only."
         )
     else:
         yield (

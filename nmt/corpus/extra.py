@@ -1,4 +1,4 @@
-"""Further corpora for training alone, such as back-translations or another domain: `data.extra`."""
+"""Further corpora, only for training, such as back-translations or another domain: `data.extra`."""
 
 from __future__ import annotations
 

@@ -130,7 +130,8 @@ def count_seen(texts: Sequence[str], seen: NDArray[np.uint64]) -> int:
         seen: Fingerprints in ascending order.
     """
     known = among_sorted(identities(texts), seen)
-    for older in zip(*map(_older_identities, texts), strict=True):
+    older_of_each = [_older_identities(text) for text in texts]
+    for older in zip(*older_of_each, strict=True):
         known |= among_sorted(_fingerprints(older), seen)
     return int(np.count_nonzero(known))
 

@@ -210,7 +210,7 @@ def _check_encoding(path: Path, line: bytes, start: bytes) -> None:
     if zeros > 1 / 4 or len(_CONTROL.findall(start.decode("latin-1"))) > 64 + len(start) / 30:
         raise DataError(f"{path}: is not text; give a file of lines of text, such as source<TAB>target")
     if line.rstrip(b"\r\n").count(b"\r") > 1:
-        raise DataError(f"{path}: lines end in a carriage return alone; convert them: tr '\\r' '\\n'")
+        raise DataError(f"{path}: lines end only in a carriage return; convert them: tr '\\r' '\\n'")
 
 
 @contextmanager

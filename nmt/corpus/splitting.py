@@ -129,7 +129,7 @@ def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
     """Split a corpus so that no sentence, on either side, is in two splits.
 
     Two sentences count as the same if their letters and digits agree, ignoring case. The result depends on the pairs
-    and the seed alone, not on the order of the pairs. The test split is filled first, then the validation split:
+    and on the seed only, not on the order of the pairs. The test split is filled first, then the validation split:
     components come in a random order, and those too large for the room left are skipped.
 
     Args:

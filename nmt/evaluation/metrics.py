@@ -216,7 +216,7 @@ def words_of(lines: Iterable[str], rules: ScoringRules) -> Iterator[list[str]]:
 def sentence_scores(
     examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules, key: str = "bleu"
 ) -> list[float]:
-    """BLEU or chrF of each translation alone, over the n-grams that it is long enough for (effective order)."""
+    """BLEU or chrF of each single translation, over the n-grams that it is long enough for (effective order)."""
     metric = _build(key, rules)
     metric.effective_order = True
     pairs = zip(examples, hypotheses, strict=True)
@@ -297,7 +297,7 @@ def compare_systems(
 
 def describe_test(signature: str) -> str:
     """In words, the paired test of a comparison with this signature, and how many trials it has."""
-    counts = dict(re.findall(r"\b(ar|bs):(\d+)", signature))  # beside ar, the bootstrap is for intervals alone
+    counts = dict(re.findall(r"\b(ar|bs):(\d+)", signature))  # beside ar, the bootstrap is only for intervals
     if "ar" in counts:
         return f"approximate randomization, {int(counts['ar']):,} trials"
     return f"a paired bootstrap of {int(counts['bs']):,} test sets"

@@ -53,7 +53,7 @@ class ShortInput:
 
     @property
     def scored(self) -> bool:
-        """True if it belongs to the part that nothing may be tuned on, which depends on the text alone."""
+        """True if it belongs to the part that nothing may be tuned on, which depends only on the text."""
         return int(hashlib.sha256(self.text.encode()).hexdigest(), 16) % PARTS != 0
 
 

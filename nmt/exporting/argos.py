@@ -22,7 +22,7 @@ from nmt.text.direction import Direction
 REMARKS = (
     "Argos searches with a beam of 4 and a length penalty of 0.2, whatever the config says.",
     "Argos writes a space for each _ in a translation.",
-    "Text is split into sentences by simple rules, which know abbreviations of one or two letters alone.",
+    "Text is split into sentences by simple rules, which know only abbreviations of one or two letters.",
 )
 CHARACTERS = " .!?\u2026"
 """The characters that the rules look at: a space, a full stop, and other ends of sentences."""

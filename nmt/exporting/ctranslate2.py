@@ -84,7 +84,7 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
 
 
 def save(model: SavedModel, path: Path, quantization: str) -> None:
-    """Write the model alone into an existing folder."""
+    """Write only the model, into an existing folder."""
     import ctranslate2.specs.transformer_spec as specs
 
     encoder = model.model.encoder

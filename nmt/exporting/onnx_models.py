@@ -1,7 +1,7 @@
 """Encoders and decoders as ONNX graphs: from sources to memory and first state, and one step of the decoder."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 import torch
 
@@ -173,13 +173,16 @@ class RecurrentGraph:
     def _read(self, *parts: Value) -> Value:
         """See `make_readout`."""
         layer = layers.linear(layers.concat(*parts, axis=1), self.cell.output)
-        kinds: dict[str, Callable[[], Value]] = {
-            "plain": lambda: layer.op("Tanh"),
-            "maxout": lambda: layer.reshape(0, -1, 2).op("ReduceMax", [2], keepdims=0),
-            "state": lambda: parts[0],
-            "linear": lambda: layer,
-        }
-        return kinds[self.section.readout]()
+        match self.section.readout:
+            case "plain":
+                return layer.op("Tanh")
+            case "maxout":
+                return layer.reshape(0, -1, 2).op("ReduceMax", [2], keepdims=0)
+            case "state":
+                return parts[0]
+            case "linear":
+                return layer
+        assert_never(self.section.readout)
 
 
 class TransformerGraph:

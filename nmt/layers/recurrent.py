@@ -301,7 +301,7 @@ class NormalizedSteps(RecurrentSteps):
 
 
 class Connection(nn.Module):
-    """The connection of a layer f to the one below: x + f(dropout(norm(x))), or f(dropout(norm(x))) alone.
+    """The connection of a layer f to the one below: x + f(dropout(norm(x))), or only f(dropout(norm(x))).
 
     x + f(..) is the residual connection of He et al. (2016), for recurrent layers that of Wu et al. (2016, section
     3.1). The sum itself is not normalised, so x reaches the top unchanged.
@@ -310,7 +310,7 @@ class Connection(nn.Module):
         section: True if x is added, and whether the input of f is normalised (Ba et al., 2016).
         size: Size of x.
         dropout: Applied to the input of f.
-        first: True if x is the input of a stack, to which dropout alone is applied.
+        first: True if x is the input of a stack, to which only dropout is applied.
     """
 
     def __init__(self, section: RecurrentSection, size: int, dropout: float, *, first: bool = False) -> None:

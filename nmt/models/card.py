@@ -85,7 +85,7 @@ def describe_model(config: Config, metadata: Mapping[str, Any], call: Callable[[
         further.append(f"{label}: {', '.join(map(call, extra.source))} (weight {extra.weight:g}{tag})")
     others = [*config.data.extra, *(["the data of the parent"] if config.parent.run else [])]
     if others and config.data.licence:
-        licence += f" (for {corpus} alone, not for {' or '.join(others)})"
+        licence += f" (only for {corpus}, not for {' or '.join(others)})"
     rows = {
         "attention": f"{mechanism}. {equation}" if equation else mechanism,
         "encoder": model.encoder.summary,

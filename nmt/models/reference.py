@@ -338,7 +338,7 @@ def post_norm(f: Callable[[Tensor], Tensor], x: Tensor, norm: Norm) -> Tensor:
 def ssru_step(x: Tensor, c: Tensor, W: Tensor, W_f: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """SSRU (Kim et al., 2019, section 3.2): f = sigmoid(W_f x + b), c_t = f c_{t-1} + (1 - f) W x, h = ReLU(c_t).
 
-    Returns h and c_t. Nothing multiplies c but f, which depends on x alone.
+    Returns h and c_t. Nothing multiplies c but f, which depends only on x.
     """
     f = torch.sigmoid(W_f @ x + b)
     c = f * c + (1 - f) * (W @ x)

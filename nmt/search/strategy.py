@@ -99,7 +99,7 @@ class BeamStrategy:
 class SamplingStrategy:
     """Draws each word from the model's distribution, or from its most probable words.
 
-    The words drawn for a sentence depend on its seed alone, not on the batch or the order.
+    The words drawn for a sentence depend only on its seed, not on the batch or the order.
 
     Args:
         num_samples: Number of translations to draw per sentence, N.

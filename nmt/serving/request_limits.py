@@ -1,6 +1,6 @@
 """Limits on the size, number and duration of requests."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from nmt.system.errors import ConfigError, check_at_least
 from nmt.system.limits import KIB
@@ -39,9 +39,10 @@ class Limits:
     stop_seconds: int = 7
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
+        for field in fields(self):
+            value = getattr(self, field.name)
             if isinstance(value, int):
-                check_at_least(name, value, 1)
+                check_at_least(field.name, value, 1)
         if self.max_queue < self.max_sentences:
             raise ConfigError(
                 "{max_queue} is less than {max_sentences}: a large request would never be accepted",

@@ -62,7 +62,7 @@ class Sayable(Protocol):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a public function, alone or with the value that it has or should have.
+    """A parameter of a public function, without or with the value that it has or should have.
 
     Attributes:
         name: Its name in Python.

@@ -144,7 +144,7 @@ def load_normalizer(directory: Path) -> Normalizer:
 
 
 def load_vocabularies(directory: Path) -> tuple[Vocabulary, Vocabulary]:
-    """Load the source and target vocabulary alone, without a tokenizer library."""
+    """Load only the source and target vocabulary, without a tokenizer library."""
     src, tgt = (Vocabulary.load(directory / f"{side}.vocabulary.json") for side in SIDES)
     return src, tgt
 

@@ -1,6 +1,6 @@
 """Tokenizers: spaCy's words, SentencePiece's subwords, and white space.
 
-A tokenizer turns a line of text into tokens and tokens into text. It learns from training text alone, and is saved as
+A tokenizer turns a line of text into tokens and tokens into text. It learns only from training text, and is saved as
 plain files that `load_tokenizer` reads.
 """
 

@@ -108,7 +108,7 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
             )
         log.info(f"{output}: no checkpoint yet; starting from scratch")
         overwrite = state is not None
-    elif (resumable if state is None else state != "finished") and not overwrite:
+    elif not overwrite and _is_unfinished(state, resumable=resumable):
         way = Message("resume with: {call}; or", call=call_to_resume(output, data))
         if not resumable:
             way = Message("it has no checkpoint;")
@@ -117,6 +117,13 @@ def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool,
         )
     check_directory(output, RUN, overwrite=overwrite, needed=needed)
     return False
+
+
+def _is_unfinished(state: object, *, resumable: bool) -> bool:
+    """True if a folder has a run that did not end; without a readable `run.json`, if it has checkpoints."""
+    if state is None:
+        return resumable
+    return state != "finished"
 
 
 class RunDirectory:

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from nmt.drawing.charts import LearningCurve
@@ -60,7 +61,7 @@ class RunLog:
 
     def reported(self, event: Reported) -> None:
         """Tell the means since the last report."""
-        self._board.add_values(self.metrics.write("train", vars(event)))
+        self._board.add_values(self.metrics.write("train", asdict(event)))
         self._losses.append(event.loss)
         measures = f"loss {event.loss:z.3f}, {event.tokens_per_second:,.0f} tokens/s"
         self._bar.set_postfix_str(measures)
@@ -69,7 +70,7 @@ class RunLog:
 
     def skipped(self, event: Skipped) -> None:
         """Tell of an update that was skipped."""
-        self._board.add_values(self.metrics.write("skipped", vars(event)))
+        self._board.add_values(self.metrics.write("skipped", asdict(event)))
         log.warning(f"update {event.update}: skipped, its loss or gradient was not finite")
 
     def validated(

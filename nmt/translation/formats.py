@@ -60,7 +60,7 @@ class TextFormat(Format):
     name = "text"
 
     def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
-        """The text alone."""
+        """Only the text."""
         return f"{translations[0].text}\n"
 
 

@@ -289,7 +289,7 @@ class Translator:
         return translations
 
     def _inside_words(self) -> torch.Tensor:
-        """True at ids of target tokens that go on with a word, [V]; pieces of subwords alone do."""
+        """True at ids of target tokens that go on with a word, [V]; only pieces of subwords do."""
         tokens = self.processor.tgt_vocabulary.tokens
         if self.processor.tgt_tokenizer.kind != "subword":
             return torch.zeros(len(tokens), dtype=torch.bool)

@@ -371,7 +371,7 @@ UNUSABLE = [  # name, content (None: missing; 0: a folder), message
             b"%PDF-1.7\n" + random.Random(2).randbytes(5000),
         )
     ),
-    ("a.txt", b"a\tb\r" * MAX_LINE, "{}: lines end in a carriage return alone"),
+    ("a.txt", b"a\tb\r" * MAX_LINE, "{}: lines end only in a carriage return"),
     ("a.txt", gzip.compress(b"a\tb\n"), "{}: contains compressed data"),
     ("a.gz", gzip.compress(gzip.compress(b"a\tb\n")), "{}: contains compressed data"),
     *(

@@ -70,7 +70,7 @@ def test_further_corpora_and_the_parent_are_named_and_the_licence_is_not_said_to
     card = make_card(Config.model_validate({"data": data, "parent": {"run": "runs/base"}}), METADATA)
     corpora = r"corpus.tsv; web: web.tsv (weight 0.5, tag \<web\>); own: own.en, own.de (weight 1)"
     assert f"| trained on | {corpora} |" in card
-    assert "| licence of the data | CC0 (for corpus.tsv alone, not for web or own or the data of the parent) |" in card
+    assert "| licence of the data | CC0 (only for corpus.tsv, not for web or own or the data of the parent) |" in card
     assert "| parent | training began with the weights of runs/base |" in card
     alone = make_card(Config.model_validate({"data": {**data, "extra": {}}}), METADATA)
     assert "| licence of the data | CC0 |" in alone

@@ -155,7 +155,7 @@ def make_readout(
     """What makes the readout: a layer, and what is applied to its result; without a layer, that is all.
 
     Args:
-        section: The choice, and the size of the state, which comes first where it is read alone.
+        section: The choice, and the size of the state, which comes first where only it is read.
         in_size: Size of state, context and perhaps word.
         out_size: Size of the readout.
         bias: True if a layer has a bias.

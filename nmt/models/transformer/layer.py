@@ -46,7 +46,7 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers, applied at each position alone (Vaswani et al., 2017, eq. 2): W2 activation(W1 x + b1) + b2.
+    """Two linear layers, applied position by position (Vaswani et al., 2017, eq. 2): W2 activation(W1 x + b1) + b2.
 
     Args:
         section: Sizes and activation.
