@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
-from nmt.config.sections import Config, is_auto
+from nmt.config.fields import is_auto
+from nmt.config.sections import Config
 
 PIECES = "text.subword.vocabulary_size"
 SPLITS = "data.split.valid_size", "data.split.test_size"

@@ -9,8 +9,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from nmt.config.attention_scores import SCORES, ScoreProperties, import_score, names_class, names_of, properties_of
+from nmt.config.attention_sections import AttentionSection
+from nmt.config.fields import differences
 from nmt.config.messages import in_words, suggest
-from nmt.config.sections import AttentionSection, Config, differences
+from nmt.config.sections import Config
 from nmt.system.errors import ConfigError, shorten
 from nmt.system.messages import Message, Parameter
 

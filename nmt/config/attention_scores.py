@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from inspect import Parameter
 from pathlib import Path
 
-from nmt.config.sections import Count
+from nmt.config.fields import Count
 from nmt.system.errors import ConfigError
 from nmt.system.files import read_bytes
 from nmt.system.limits import MAX_JSON

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from nmt.config.sections import Config, Conflict, Section
+from nmt.config.fields import Conflict, Section
+from nmt.config.sections import Config
 
 
 def conflicts(config: Config, wrong: Sequence[str] = ()) -> Iterator[Conflict]:
@@ -29,8 +30,8 @@ def conflicts(config: Config, wrong: Sequence[str] = ()) -> Iterator[Conflict]:
 def _conflicts_within(section: Section, wrong: Sequence[str], above: str = "") -> Iterator[Conflict]:
     """The conflicts of a section and of all below it."""
     if not any(path.startswith(above) for path in wrong):
-        for key, message in section.conflicts():
-            yield f"{above}{key}", message.format(above)
+        for key, message in section.conflicts(above):
+            yield f"{above}{key}", message
     for name in type(section).model_fields:
         if isinstance(part := getattr(section, name), Section):
             yield from _conflicts_within(part, wrong, f"{above}{name}.")

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from nmt.config.fields import Files, Positive, Section, Seed, key
 from nmt.config.messages import find_problems
 from nmt.config.reading import find_config, read_yaml
-from nmt.config.sections import Config, Files, Positive, Section, Seed, key
+from nmt.config.sections import Config
 from nmt.config.tree import dotted, parse_yaml
 from nmt.system.errors import ConfigError, shorten
 from nmt.system.files import shipped

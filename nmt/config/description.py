@@ -4,7 +4,8 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from nmt.config.sections import Config, Section, kinds_of
+from nmt.config.fields import Section, kinds_of
+from nmt.config.sections import Config
 from nmt.config.tree import in_one_line
 
 EXTENDS = "config to build on: a path relative to this file, or the name of a shipped config"

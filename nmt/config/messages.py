@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from nmt.config.description import KeyDescription, describe_keys
-from nmt.config.sections import Config, Kinds, Section, find_section, kinds_of
+from nmt.config.fields import Kinds, Section, find_section, kinds_of
+from nmt.config.sections import Config
 from nmt.config.tree import KeyPath
 from nmt.system.errors import shorten
 from nmt.system.messages import Message

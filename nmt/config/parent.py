@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from nmt.config.sections import DROPOUT, Config, ParentSection, differing_keys
+from nmt.config.fields import differing_keys
+from nmt.config.model_sections import DROPOUT
+from nmt.config.sections import Config, ParentSection
 from nmt.system.errors import ConfigError
 
 CONFIG = "config.yaml"

@@ -13,9 +13,12 @@ from nmt.config.amount_of_text import automatic_keys
 from nmt.config.attention_checks import attention_conflicts
 from nmt.config.attention_scores import names_class
 from nmt.config.combinations import conflicts, ineffective
+from nmt.config.decode_sections import DecodeSection
+from nmt.config.fields import AUTO, Section, find_section, kinds_of
 from nmt.config.messages import Problem, find_problems, suggest
 from nmt.config.parent import CONFIG, MODEL_KEYS, TEXT_KEYS, find_parent, is_inherited
-from nmt.config.sections import AUTO, Config, DecodeSection, Section, TrainSection, find_section, kinds_of
+from nmt.config.sections import Config
+from nmt.config.train_sections import TrainSection
 from nmt.config.tree import NOT_UNICODE, OVERRIDES, SURROGATE, KeyPath, Tree, as_yaml, dotted, in_one_line, parse_yaml
 from nmt.system.errors import ConfigError, DataError, shorten
 from nmt.system.files import read_bytes, shipped

@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from nmt.config.sections import RecurrentDecoderSection, RecurrentSection
+from nmt.config.model_sections import RecurrentDecoderSection, RecurrentSection
 from nmt.layers.kernels.cells import gru_sequence, gru_step, lstm_step, rnn_step, run_lstm
 from nmt.layers.kernels.dropout import Dropout
 from nmt.layers.kernels.stepwise import StepWeight

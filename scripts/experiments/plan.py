@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from nmt.config.fields import Section, Seed
 from nmt.config.messages import find_problems
-from nmt.config.sections import Section, Seed
 from nmt.config.tree import dotted
 from nmt.system.errors import ConfigError
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from nmt.config import Config, Section, load_config
-from nmt.config.sections import kinds_of
+from nmt.config.fields import kinds_of
 from nmt.system.errors import ConfigError
 
 

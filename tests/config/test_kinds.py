@@ -6,8 +6,18 @@ import pytest
 import yaml
 from config_keys import load, refused
 
-from nmt.config import Config, SimCutSection, differing_keys, dump_config, load_config, parse_config
-from nmt.config.sections import kinds_of
+from nmt.config import (
+    Config,
+    DecoderFamily,
+    EncoderFamily,
+    ModelSection,
+    SimCutSection,
+    differing_keys,
+    dump_config,
+    load_config,
+    parse_config,
+)
+from nmt.config.fields import kinds_of
 from nmt.system.errors import ConfigError
 
 FULL = {  # keys of sections as versions without a format number wrote them
@@ -210,3 +220,11 @@ def test_configs_stored_before_there_was_consistency_are_read(tmp_path: Path) ->
     text = yaml.safe_dump(values)
     assert parse_config(text, "config.yaml") == Config()
     assert load(tmp_path, text).train == Config().train
+
+
+def test_every_family_answers_what_models_ask() -> None:
+    for name, family in (("encoder", EncoderFamily), ("decoder", DecoderFamily)):
+        _, kinds = kinds_of(ModelSection.model_fields[name])
+        assert len(kinds) >= 2
+        for kind in kinds:
+            assert isinstance(kind(), family), kind

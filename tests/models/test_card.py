@@ -9,7 +9,7 @@ from conftest import Cli, Project
 
 import nmt
 from nmt.config import Config, load_config, read_config
-from nmt.config.sections import ExtraSection
+from nmt.config.data_sections import ExtraSection
 from nmt.corpus.licence import with_sources
 from nmt.models.card import make_card
 from nmt.models.storage import load_model, save_model

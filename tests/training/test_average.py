@@ -10,7 +10,8 @@ from conftest import Cli, Project, Refusal, errors, tree
 
 import nmt
 from nmt.config import dump_config, read_config
-from nmt.config.sections import NormalizerSection, ParentSection
+from nmt.config.attention_sections import NormalizerSection
+from nmt.config.sections import ParentSection
 from nmt.models.storage import load_model
 from nmt.system.errors import ConfigError
 

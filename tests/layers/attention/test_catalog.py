@@ -7,8 +7,8 @@ from torch import Tensor
 
 from nmt.config import AttentionSection
 from nmt.config.attention_scores import SCORES, properties_of
+from nmt.config.attention_sections import NormalizerSection
 from nmt.config.description import describe_keys
-from nmt.config.sections import NormalizerSection
 from nmt.layers.attention.catalog import Mechanism, describe_mechanisms, list_mechanisms
 from nmt.layers.attention.normalizer import SUMMARIES
 from nmt.layers.attention.score import Score
