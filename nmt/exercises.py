@@ -40,10 +40,10 @@ def check_file(path: Path) -> Iterator[tuple[str, str]]:
     except (Exception, SystemExit) as error:
         yield str(path), f"cannot be imported; {describe(error, path)}"
         return
-    own = [name for name in EXERCISES if getattr(names.get(name), "__module__", "") == path.stem]
-    if not own:
+    functions = [name for name in EXERCISES if getattr(names.get(name), "__module__", "") == path.stem]
+    if not functions:
         yield str(path), f"has no function of an exercise; define one of {', '.join(EXERCISES)}"
-    for name in own:
+    for name in functions:
         problems = (check(names[name], name, case, path) for case in CASES)
         yield name, next(filter(None, problems), "")
 
@@ -52,8 +52,8 @@ def check(function: Callable[..., Any], name: str, case: str, path: Path) -> str
     """What is wrong with a function in a case, if anything."""
     torch.manual_seed(1)
     equation, returns, takes = EXERCISES[name]
-    arguments = [(what, draw(what, *CASES[case])) for what in takes.split(", ")]
-    rows = (value if what[0] == "B" else repeat(value) for what, value in arguments)
+    arguments = [(letter, draw(letter, *CASES[case])) for letter in takes.split(", ")]
+    rows = (value if letter[0] == "B" else repeat(value) for letter, value in arguments)
     # The equation of one sentence after the other; then each result of all sentences.
     by_sentence = [equation(*arguments_of_one) for arguments_of_one in zip(*rows, strict=False)]
     results = [torch.stack(parts) for parts in zip(*by_sentence, strict=True)]
@@ -68,29 +68,29 @@ def check(function: Callable[..., Any], name: str, case: str, path: Path) -> str
             problem = (
                 f"changes argument {number}, which others still need: make a new tensor, as x + y does and x += y not"
             )
-    options = [f"{what} {value}" for what, value in arguments if isinstance(value, int)]
+    options = [f"{letter} {value}" for letter, value in arguments if isinstance(value, int)]
     return problem and f"with {', '.join([case, *options])}: {problem}"
 
 
-def draw(what: str, lengths: list[int], options: dict[str, Any]) -> Any:
+def draw(letter: str, lengths: list[int], options: dict[str, Any]) -> Any:
     """An argument: random numbers of a shape like "B S D", the lengths for "B", a "cell", or an option by its name."""
     size = max(lengths)
     heads = options["heads"]
     sizes = {**SIZES, "B": len(lengths), "S": size, "T": size - 1, "heads": heads, "d": SIZES["G"] // heads}
     cell = nn.GRUCell(sizes["E"] + sizes["D"], sizes["D"]).double().requires_grad_(False)
     others = {**options, "B": torch.tensor(lengths), "cell": cell}
-    return others[what] if what in others else 4 * torch.rand([sizes[part] for part in what.split()]).double() - 2
+    return others[letter] if letter in others else 4 * torch.rand([sizes[part] for part in letter.split()]).double() - 2
 
 
-def compare(found: Any, expected: dict[str, Tensor]) -> str:
+def compare(result: Any, expected: dict[str, Tensor]) -> str:
     """What is wrong with results, if anything."""
-    found = found if isinstance(found, tuple | list) else (found,)
-    if len(found) != len(expected) or found[0] is None:
-        number = 0 if found[0] is None else len(found)
+    result = result if isinstance(result, tuple | list) else (result,)
+    if len(result) != len(expected) or result[0] is None:
+        number = 0 if result[0] is None else len(result)
         return f"should return {', '.join(expected)}, but returns {number} value{'s' * (number != 1)}"
     # A wrong alignment is the cause where a context is wrong too.
     for (name, right), actual in sorted(
-        zip(expected.items(), found, strict=True), key=lambda pair: "align" not in pair[0][0]
+        zip(expected.items(), result, strict=True), key=lambda pair: "align" not in pair[0][0]
     ):
         shape = list(actual.shape) if isinstance(actual, Tensor) else type(actual).__name__
         if shape != list(right.shape):

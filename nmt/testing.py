@@ -89,9 +89,9 @@ class ScoreTests:
         queries = self._queries()
         memory = _memory(attention, _states())
         for sentence in range(len(LENGTHS)):
-            one = slice(sentence, sentence + 1)
-            alone = attention.attend(queries[one], _memory(attention, _states()[one], LENGTHS[one]), {})[1]
-            together = attention.attend(queries, memory, {})[1][one]
+            row = slice(sentence, sentence + 1)
+            alone = attention.attend(queries[row], _memory(attention, _states()[row], LENGTHS[row]), {})[1]
+            together = attention.attend(queries, memory, {})[1][row]
             _assert_equal(alone, together, "the alignment of a sentence should not depend on the others in its batch")
 
     def test_queries_do_not_see_each_other(self) -> None:
@@ -100,9 +100,9 @@ class ScoreTests:
         queries = self._queries()
         alignment, _ = _attend(attention, queries, _states())
         for index in range(QUERIES):
-            one = slice(index, index + 1)
-            alone, _ = _attend(attention, queries[:, one], _states())
-            _assert_equal(alone, alignment[:, one], "the alignment of a query should not depend on the other queries")
+            row = slice(index, index + 1)
+            alone, _ = _attend(attention, queries[:, row], _states())
+            _assert_equal(alone, alignment[:, row], "the alignment of a query should not depend on the other queries")
 
     def test_keys_are_computed_once_per_sentence(self) -> None:
         """The result of `project_keys` is valid for every step, also after other sentences were encoded."""
@@ -172,9 +172,9 @@ class ScoreTests:
     def test_a_loaded_score_equals_the_saved_one(self) -> None:
         """All that it needs is in its weights, buffers and options."""
         attention = self._attention()
-        other = self._attention(seed=1)
-        other.load_state_dict(safetensors.torch.load(safetensors.torch.save(attention.state_dict())))
-        loaded, saved = (_attend(module, self._queries(), _states())[0] for module in (other, attention))
+        unlike = self._attention(seed=1)
+        unlike.load_state_dict(safetensors.torch.load(safetensors.torch.save(attention.state_dict())))
+        loaded, saved = (_attend(module, self._queries(), _states())[0] for module in (unlike, attention))
         _assert_equal(
             loaded, saved, "a loaded score should equal the saved one; make its tensors parameters or buffers"
         )

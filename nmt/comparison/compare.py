@@ -196,17 +196,17 @@ def _find_prepared(trials: Sequence[Trial], folder: Path, *, any_source: bool) -
 
     places = {trial.data_name: folder / trial.data_name for trial in trials}
     for trial in trials:
-        own = trial.config.data_directory
+        directory = trial.config.data_directory
         if (places[trial.data_name] / DATA_MARKER).is_file():
             continue
-        differing = _differing_settings(own, trial.config, any_source=any_source)
+        differing = _differing_settings(directory, trial.config, any_source=any_source)
         others = (there for there in sorted(PREPARED.glob("*")) if _has_data_of(there, trial.config))
-        fitting = own if differing == [] else next(others, None)
+        fitting = directory if differing == [] else next(others, None)
         if fitting is not None:
             log.info(f"{trial.title}: uses the data in {fitting}")
             places[trial.data_name] = fitting
         elif differing:
-            log.info(f"{trial.title}: new data, as those in {own} have other settings: {', '.join(differing)}")
+            log.info(f"{trial.title}: new data, as those in {directory} have other settings: {', '.join(differing)}")
     return places
 
 

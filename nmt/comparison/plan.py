@@ -144,8 +144,8 @@ def _check_names(trials: Sequence[Trial]) -> None:
     """
     by_key: dict[str, Trial] = {}
     for trial in trials:
-        other = by_key.setdefault(trial.key, trial)
-        if other is not trial:
+        known = by_key.setdefault(trial.key, trial)
+        if known is not trial:
             raise ConfigError(
-                f"cells {other.name!r} and {trial.name!r}: would share the folder {trial.key}; change a value or a name"
+                f"cells {known.name!r} and {trial.name!r}: would share the folder {trial.key}; change a value or a name"
             )

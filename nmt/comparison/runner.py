@@ -88,7 +88,7 @@ def run_trials(trials: Mapping[Path, Trial], *, jobs: int, launcher: str | None)
                 for job in all_jobs:
                     _look(job, launcher)
                 for job in all_jobs:
-                    if job.state == "waiting" and sum(other.at_work for other in all_jobs) < jobs:
+                    if job.state == "waiting" and sum(running.at_work for running in all_jobs) < jobs:
                         _start(job, jobs, launcher)
                 show(describe_jobs(all_jobs))
                 if all(job.ended for job in all_jobs):

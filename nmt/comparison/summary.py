@@ -191,7 +191,7 @@ def bins_of(row: Row) -> tuple[tuple[str, int, bool], ...]:
 def lengths_of(row: Row, key: str) -> list[float | None]:
     """Mean over seeds of each bin of source lengths; None where a bin is too small, or there is no attention."""
     columns = zip(*(result["lengths"] for result in row.results), strict=True)
-    known = [[one[key] for one in bins if one[key] is not None and one["sentences"] >= FEWEST] for bins in columns]
+    known = [[bin[key] for bin in bins if bin[key] is not None and bin["sentences"] >= FEWEST] for bins in columns]
     return [sum(values) / len(values) if values else None for values in known]
 
 

@@ -68,9 +68,9 @@ def write_trial(folder: Path, trial: Trial, *, data: str, data_checksum: str, sp
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, dump_config(trial.config))
-    own = {key: getattr(trial, key) for key in ("name", "seed", "settings", "budget_minutes")}
+    choices = {key: getattr(trial, key) for key in ("name", "seed", "settings", "budget_minutes")}
     data_values = {"data": data, "split": split, "data_checksum": data_checksum}
-    write_json(folder / TRIAL, {"format_version": FORMAT_VERSION, **own, **data_values})
+    write_json(folder / TRIAL, {"format_version": FORMAT_VERSION, **choices, **data_values})
 
 
 def has_trial(folder: Path, trial: Trial, split: str) -> bool:
@@ -83,8 +83,8 @@ def has_trial(folder: Path, trial: Trial, split: str) -> bool:
         return False
     there = read_record(folder / TRIAL)
     differing = differing_keys(read_config(folder / CONFIG), trial.config)
-    own = {"budget_minutes": trial.budget_minutes, "split": split}
-    if differing := differing + name_differences((name, there[name], here) for name, here in own.items()):
+    choices = {"budget_minutes": trial.budget_minutes, "split": split}
+    if differing := differing + name_differences((name, there[name], here) for name, here in choices.items()):
         raise _other(folder, f"other settings: {', '.join(differing)}")
     return True
 

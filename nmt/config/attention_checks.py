@@ -44,11 +44,11 @@ def find_properties(score: str) -> ScoreProperties | None:
     if values := ELSEWHERE.get(score.casefold().replace("-", "_")):
         pairs = (part.partition("=") for part in values.split())
         settings = {f"model.{key}": True if value == "true" else value for key, _, value in pairs}
-        own = settings.get("model.attention.score", "scaled_dot")
+        score_name = settings.get("model.attention.score", "scaled_dot")
         raise ConfigError(
             "{score} is not the name of a score here: its score is {own}; for a model, set what it is: {settings}",
             score=score,
-            own=own,
+            own=score_name,
             settings=Parameter("overrides", settings),
         )
     if not names_class(score):

@@ -178,7 +178,7 @@ class Kinds:
         """The schemas of all kinds, for editors: all but the first must be named."""
         whole = handler(schema)
         first, *others = whole.get("anyOf", [whole])
-        named = [{**other, "required": [self.key]} for other in others]
+        named = [{**branch, "required": [self.key]} for branch in others]
         name = handler.resolve_ref_schema(first)["properties"][self.key]["default"]
         null = [{"type": "null"}] if name == "none" else []
         return {"anyOf": [first, *named, *null]}

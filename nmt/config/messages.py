@@ -81,21 +81,25 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
 
 def _name_elsewhere(keys: Sequence[str], root: type[Section]) -> str:
     """`; did you mean ...?` if keys of other sections have these names, otherwise empty."""
-    paths = dict.fromkeys(one.path for key in keys for one in _list_keys(root) if f".{one.path}".endswith(f".{key}"))
+    paths = dict.fromkeys(
+        listed.path for key in keys for listed in _list_keys(root) if f".{listed.path}".endswith(f".{key}")
+    )
     return f"; did you mean {' or '.join(paths)}?" if paths else ""
 
 
 def _name_key(section: KeyPath, value: Any, root: type[Section]) -> str:
     """`; did you mean ...?` with the keys of a section that take a value: its first if it is text, and who lists it."""
-    keys = [one for one in _list_keys(root) if one.path.startswith(f"{'.'.join(section)}.")]
-    texts = [one for one in keys[:1] if isinstance(value, str) and one.values.startswith("text")]
-    taking = dict.fromkeys(one.path for one in (*texts, *keys) if one in texts or value in one.values.split(", "))
+    keys = [listed for listed in _list_keys(root) if listed.path.startswith(f"{'.'.join(section)}.")]
+    texts = [listed for listed in keys[:1] if isinstance(value, str) and listed.values.startswith("text")]
+    taking = dict.fromkeys(
+        listed.path for listed in (*texts, *keys) if listed in texts or value in listed.values.split(", ")
+    )
     return f"; did you mean {' or '.join(shorten(f'{path}={value}') for path in taking)}?" if taking else ""
 
 
 @cache
 def _list_keys(root: type[Section]) -> list[KeyDescription]:
-    return [one for one in describe_keys(root) if one.values]
+    return [listed for listed in describe_keys(root) if listed.values]
 
 
 def _section_at(

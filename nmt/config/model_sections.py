@@ -243,8 +243,8 @@ class RecurrentDecoderSection(RecurrentSection):
     def lacking(self, encoder: EncoderSection, above: str) -> Iterator[Conflict]:
         """What the decoder needs of an encoder that lacks it."""
         if self.initial_state == "copy" and encoder.kind == "recurrent":
-            own = self.cell, self.num_layers, self.hidden_size
-            if (encoder.cell, encoder.num_layers, encoder.output_size) != own or encoder.layer_norm == "cell":
+            layers = self.cell, self.num_layers, self.hidden_size
+            if (encoder.cell, encoder.num_layers, encoder.output_size) != layers or encoder.layer_norm == "cell":
                 needed = f"{_several(self.num_layers, f'{self.cell} layer')}, states of {self.hidden_size}"
                 message = f"copy needs an encoder of {needed}, and no layer_norm: cell; set both so, or set final"
                 yield "decoder.initial_state", message

@@ -71,7 +71,7 @@ def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Nee
                 directory=directory,
                 output=Parameter("output"),
             )
-    for path in sorted(found.relative_to(directory) for found in directory.rglob("*")):  # links are not followed
+    for path in sorted(file.relative_to(directory) for file in directory.rglob("*")):  # links are not followed
         if not _is_ours(path.name) or (path == Path("README.md") and kind is not MODEL):
             raise DataError(
                 "{directory}: contains {path}, which nmt did not write; move it away, or choose another {output}",
@@ -155,8 +155,8 @@ def check_files(
         if not path.parent.is_dir():
             folder = path.parent
             raise DataError("{given}: the folder {folder} does not exist; create it", given=given, folder=folder)
-        for other, use in taken.items():
-            if _is_same(path, other):
+        for output, use in taken.items():
+            if _is_same(path, output):
                 raise DataError("{given}: {use}; choose another file", given=given, use=use)
         taken[path] = Message("is also given for {parameter}", parameter=Parameter(name))
         if enclosing := _enclosing(real_path(path)):

@@ -33,8 +33,8 @@ def find_parent(run: str) -> Path:
     path = Path(run)
     folder = next((folder for folder in (path, path / "best", "runs" / path) if (folder / CONFIG).is_file()), None)
     if folder is None:
-        what = "is not a run, model or data directory" if path.exists() else "does not exist"
-        raise ConfigError(f"parent: {path}: {what}")
+        problem = "is not a run, model or data directory" if path.exists() else "does not exist"
+        raise ConfigError(f"parent: {path}: {problem}")
     return folder
 
 
@@ -60,8 +60,8 @@ def check_parent(config: Config, parent: Config, of: tuple[str, ...]) -> None:
         ConfigError: They differ.
     """
     if differing := [key for key in differing_keys(parent, config) if is_inherited(key, of)]:
-        what = f"{config.parent.run} has other settings: {', '.join(differing)}"
-        raise ConfigError(f"parent: {what}; set the same, or leave them out")
+        problem = f"{config.parent.run} has other settings: {', '.join(differing)}"
+        raise ConfigError(f"parent: {problem}; set the same, or leave them out")
 
 
 def settings_of_recorded(recorded: ParentSection, wanted: ParentSection) -> dict[str, str]:

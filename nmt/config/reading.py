@@ -108,10 +108,10 @@ def _read_config_tree(path: Path, children: tuple[Path, ...] = ()) -> Tree:
         raise ConfigError(f"{parent.where}: extends: expected one path or name, found {value}")
     relative = path.parent / parent.value
     try:
-        found = relative if relative.is_file() else find_config(parent.value)
+        file = relative if relative.is_file() else find_config(parent.value)
     except ConfigError as error:
         raise ConfigError("{where}: extends: {error}", where=parent.where, error=error) from None
-    return _merge(_read_config_tree(found, (*children, resolved)), tree, Config)
+    return _merge(_read_config_tree(file, (*children, resolved)), tree, Config)
 
 
 def _in_current_form(tree: Tree, *, stored: bool) -> Tree:
@@ -156,9 +156,9 @@ def _with_parent(tree: Tree) -> Tree:
     parent = read_config(path := find_parent(run.value) / CONFIG)
     keys = MODEL_KEYS if pieces and pieces.value == "own" else MODEL_KEYS + TEXT_KEYS
     # A class is trusted if the user's own config names it.
-    own = ("model.attention.score", "model.attention.options") if names_class(parent.model.attention.score) else ()
+    options = ("model.attention.score", "model.attention.options") if names_class(parent.model.attention.score) else ()
     values = Tree.of(parent.model_dump(mode="json"), str(path))
-    taken = values.part(lambda key, _: is_inherited(key, keys) and not key.startswith(own))
+    taken = values.part(lambda key, _: is_inherited(key, keys) and not key.startswith(options))
     given = tree.part(lambda _, value: value.value != AUTO and _is_own(value.where))
     return _merge(_merge(tree, taken, Config), given, Config)
 
@@ -176,7 +176,7 @@ def _without_other_kinds(tree: Tree, section: type[Section]) -> Tree:
         field = section.model_fields.get(key)
         kind = find_section(field, part.plain()) if field else None
         if field and kind and isinstance(part.value, dict):
-            others = {name for other in kinds_of(field)[1] for name in other.model_fields} - kind.model_fields.keys()
+            others = {name for branch in kinds_of(field)[1] for name in branch.model_fields} - kind.model_fields.keys()
             used = {name: value for name, value in part.value.items() if name not in others}
             part = _without_other_kinds(Tree(used, part.where), kind)
         parts[key] = part
@@ -246,12 +246,12 @@ def _validate(tree: Tree, *, new: bool, allowed_classes: Collection[str] | None 
     """
     config, problems = _take_allowed(tree.plain())
     wrong = [".".join(path) for path, _ in problems]
-    found = chain(
+    values = chain(
         conflicts(config, wrong),
         () if any(path.startswith("model") for path in wrong) else attention_conflicts(config, allowed_classes),
         ineffective(config) if new and not wrong else (),
     )
-    problems += [Problem(tuple(key.split(".")), message) for key, message in found]
+    problems += [Problem(tuple(key.split(".")), message) for key, message in values]
     if not problems:
         return config
     lines: dict[str, Message] = {}

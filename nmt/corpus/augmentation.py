@@ -114,11 +114,11 @@ def _joined(others: Sequence[Pair], longest: int, pair: Pair, chance: random.Ran
     words = _count_words(pair)
     parts = [pair]
     limit = chance.randint(min(words, longest), longest)
-    for other in chance.sample(others, min(longest, len(others))):  # they have at least a word each
-        words += _count_words(other)
-        if words > limit or other == pair:
+    for neighbour in chance.sample(others, min(longest, len(others))):  # they have at least a word each
+        words += _count_words(neighbour)
+        if words > limit or neighbour == pair:
             break
-        parts.append(other)
+        parts.append(neighbour)
     return Pair(*map(" ".join, zip(*parts, strict=True)))
 
 

@@ -41,8 +41,8 @@ def summarise(report: DataReport) -> Iterator[str]:
     lines = report.lines
     cleaning = report.cleaning
     yield f"{printable(report.corpus)}: {lines.read:,} lines"
-    yield from (f"skipped: {what}: {printable(places)}" for what, places in lines.locate())
-    yield from (f"doubtful: {what}: {printable(places)}" for what, places in lines.locate_doubtful())
+    yield from (f"skipped: {kind}: {printable(places)}" for kind, places in lines.locate())
+    yield from (f"doubtful: {kind}: {printable(places)}" for kind, places in lines.locate_doubtful())
     changes = _counts("; dropped", cleaning.dropped) + _counts("; repaired", cleaning.changed)
     yield f"cleaning: {cleaning.read:,} pairs read, {cleaning.kept:,} kept{changes}"
     evaluation = [
@@ -115,9 +115,9 @@ def _describe_copies(counts: Mapping[str, int]) -> str:
     return f"{sum(counts.values()):,} copies of training pairs in other forms ({parts})"
 
 
-def _counts(what: str, counts_of_rules: Mapping[str, RuleCount]) -> str:
+def _counts(side: str, counts_of_rules: Mapping[str, RuleCount]) -> str:
     counts = ", ".join(f"{rule_count.pairs:,} {_plain(name)}" for name, rule_count in counts_of_rules.items())
-    return f"{what} {counts}" if counts else ""
+    return f"{side} {counts}" if counts else ""
 
 
 def read_report(directory: Path) -> list[ReportSection]:
@@ -168,10 +168,10 @@ def _describe_corpus(report: DataReport) -> Blocks:
         ("blank", f"{lines.blank:,}"),
         ("malformed", f"{sum(lines.malformed.values()):,}"),
     ]
-    rows += [("", f"{what}: {make_visible(locations)}") for what, locations in lines.locate()]
+    rows += [("", f"{kind}: {make_visible(locations)}") for kind, locations in lines.locate()]
     if lines.doubtful:
         rows.append(("doubtful, but used", f"{sum(lines.doubtful.values()):,}"))
-        rows += [("", f"{what}: {make_visible(locations)}") for what, locations in lines.locate_doubtful()]
+        rows += [("", f"{kind}: {make_visible(locations)}") for kind, locations in lines.locate_doubtful()]
     yield Table(("", ""), rows, "ll")
 
 
@@ -183,11 +183,11 @@ def _describe_cleaning(report: DataReport) -> Blocks:
     if not rules:
         yield "No pair was repaired or dropped."
         return
-    counts = [(_plain(rule), what, f"{rule_count.pairs:,}") for what, rule, rule_count in rules]
+    counts = [(_plain(rule), side, f"{rule_count.pairs:,}") for side, rule, rule_count in rules]
     yield Table(("rule", "pairs were", "pairs"), counts, "llr")
     if cleaning.changed:
         yield "A pair counts under every rule that repaired it, and under the first that dropped it."
-    for what, rule, rule_count in rules:
+    for noun, rule, rule_count in rules:
         rows: list[tuple[str, str]] = []
         for sample in rule_count.samples:
             for side, raw, *clean in zip(SIDES.values(), *sample, strict=True):
@@ -195,7 +195,7 @@ def _describe_cleaning(report: DataReport) -> Blocks:
                     rows.append((side, excerpt(raw)))
                 elif raw != clean[0]:
                     rows += zip((side, "becomes"), show_change(raw, clean[0]), strict=True)
-        yield Table(("", ""), rows, "ll", f"{what.capitalize()}: {_plain(rule)}, the first examples")
+        yield Table(("", ""), rows, "ll", f"{noun.capitalize()}: {_plain(rule)}, the first examples")
 
 
 def _describe_splits(report: DataReport) -> Blocks:
@@ -256,8 +256,8 @@ def _describe_overlap(report: DataReport) -> Blocks:
 
 def _could_drop(report: DataReport) -> bool:
     """True if there are training pairs that `data.drop_overlap` would drop."""
-    found = any(overlap.sources or overlap.targets for overlap in report.overlap.values())
-    return found and report.ready_made_splits and report.dropped_overlap is None
+    has_overlap = any(overlap.sources or overlap.targets for overlap in report.overlap.values())
+    return has_overlap and report.ready_made_splits and report.dropped_overlap is None
 
 
 def _describe_valid_in_test(report: DataReport) -> str:

@@ -38,11 +38,11 @@ def check_endings(paths: Sequence[Path], data: DataSection) -> None:
     for first in range(0, len(paths), 2):
         pair = paths[first : first + 2]
         codes = [find_language(path, wanted) for path in pair]
-        found = [
+        endings = [
             None if _ending(path) in AMBIGUOUS and None in codes else code
             for path, code in zip(pair, codes, strict=True)
         ]
-        if found == wanted[::-1] and found != wanted:
+        if endings == wanted[::-1] and endings != wanted:
             src, tgt = map(_ending, pair)
             raise DataError(
                 "{first} and {second}: end in .{src} and .{tgt}, but data.src_language is {src_language} and "
@@ -55,7 +55,7 @@ def check_endings(paths: Sequence[Path], data: DataSection) -> None:
                 tgt_language=data.tgt_language,
                 setting=_setting(src_language=src, tgt_language=tgt),
             )
-        for name, path, there, code in zip(("src_language", "tgt_language"), pair, found, wanted, strict=True):
+        for name, path, there, code in zip(("src_language", "tgt_language"), pair, endings, wanted, strict=True):
             if there not in (None, code):
                 ending = _ending(path)
                 side = "source" if name == "src_language" else "target"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nmt.corpus import Pair
 from nmt.system.files import check_file, map_array
 
-_OF_SIDES = tuple(f"{side}_{what}" for what in ("identity", "text") for side in ("src", "tgt"))
+_OF_SIDES = tuple(f"{side}_{fact}" for fact in ("identity", "text") for side in ("src", "tgt"))
 FINGERPRINT_NAMES = (*_OF_SIDES, "caseless_pair", "pair_draw", "component_draw")
 FINGERPRINTS = np.dtype([(name, ">u8") for name in FINGERPRINT_NAMES])
 """The fingerprints of a pair: its sentences as identities and as texts, the pair ignoring case, and random draws."""

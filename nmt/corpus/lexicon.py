@@ -52,9 +52,9 @@ def find_lexicon(pairs: Iterable[Pair]) -> list[Pair]:
     if not together:
         return []
     # n(s, t) of all pairs of words that occur together, and their Dice coefficients.
-    both, count = np.unique(np.concatenate(together), return_counts=True)
-    src_numbers = both >> HALF
-    tgt_numbers = both & ((1 << HALF) - 1)
+    word_pairs, count = np.unique(np.concatenate(together), return_counts=True)
+    src_numbers = word_pairs >> HALF
+    tgt_numbers = word_pairs & ((1 << HALF) - 1)
     dice = 2 * count / (src.count()[src_numbers] + tgt.count()[tgt_numbers])
 
     # The last of each source word's rows has the largest coefficient; of equal ones, the target word that came first.
@@ -64,8 +64,8 @@ def find_lexicon(pairs: Iterable[Pair]) -> list[Pair]:
     best = best[(count[best] >= LEAST_PAIRS) & (dice[best] >= LEAST_DICE)]
     src_forms = src.usual_forms()
     tgt_forms = tgt.usual_forms()
-    found = [Pair(src_forms[s], tgt_forms[t]) for s, t in zip(src_numbers[best], tgt_numbers[best], strict=True)]
-    return sorted(pair for pair in found if pair.src and pair.tgt and pair.src.casefold() not in sentences)
+    lexicon = [Pair(src_forms[s], tgt_forms[t]) for s, t in zip(src_numbers[best], tgt_numbers[best], strict=True)]
+    return sorted(pair for pair in lexicon if pair.src and pair.tgt and pair.src.casefold() not in sentences)
 
 
 class _Side:

@@ -113,7 +113,7 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
         source = Parameter("source")
         raise ConfigError("data.source: is empty; list files in the config or give them with {source}", source=source)
     direction = _describe_direction(config.data)
-    others = {f"data.extra.{name}.source": other.source for name, other in config.data.extra.items()}
+    others = {f"data.extra.{name}.source": corpus.source for name, corpus in config.data.extra.items()}
     corpora = {"data.source": config.data.source, "data.test": config.data.test, **others}
     for files in filter(None, corpora.values()):
         if not any("://" in source for source in files):
@@ -122,14 +122,14 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
     fewer = " or lower data.workers" if config.data.workers != 1 else ""
     with locked(output), when_out_of_memory(f"set data.first_lines to read less{fewer}"):
         check_not_in_use(output)
-        numbered = ((key, *one) for key, files in corpora.items() for one in enumerate(files, 1))
+        numbered = ((key, *place) for key, files in corpora.items() for place in enumerate(files, 1))
         needed = {f"{key} {number}": Path(_bundled(source)) for key, number, source in numbered}
         check_directory(output, DATA, overwrite=overwrite, needed=needed)
-        found: list[TraceReport] = []
+        traces: list[TraceReport] = []
         try:
-            report = _write_directory(config, output, found)
+            report = _write_directory(config, output, traces)
         except NmtError:
-            for trace in found:  # they may be the reason
+            for trace in traces:  # they may be the reason
                 log.warning(str(trace))
             raise
     for line in summarise(report):
@@ -153,13 +153,13 @@ def _describe_direction(data: DataSection) -> str:
     return text
 
 
-def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> DataReport:
+def _write_directory(config: Config, output: Path, trace_reports: list[TraceReport]) -> DataReport:
     """Write the data directory: from files to ids, stage by stage.
 
     Args:
         config: The whole config.
         output: The data directory.
-        found: Receives the traces of other tools in the text.
+        trace_reports: Receives the traces of other tools in the text.
     """
     import numpy as np
 
@@ -178,14 +178,14 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
     whole = config.data.model_copy(update={"first_lines": None})
     if config.data.test:
         evaluation_sources["test"] = _open(config.data.test, whole)["train"]
-    others = {name: _open(other.source, whole)["train"] for name, other in config.data.extra.items()}
+    others = {name: _open(corpus.source, whole)["train"] for name, corpus in config.data.extra.items()}
     reused = token_ids.load_pieces(config)
     with atomic_directory(output) as directory:
         store = PairStore(directory / "work")
         # Sources -> cleaning -> identity: pairs are decoded once, repaired or dropped, fingerprinted and stored.
         sample = traces.Sample()
         lines, cleaned = cleaning.clean_corpus(config.data, corpus, store, sample=sample)
-        found += traces.search_splits(config, {"train": sample}, evaluation_sources)
+        trace_reports += traces.search_splits(config, {"train": sample}, evaluation_sources)
         rows = cleaning.drop_repeated(config.data.cleaning, store, cleaned)
         warnings = [*_find_swapped(config, store, rows[:: 1 + len(rows) // 1000])]
         config = resolve_auto(config, choose_split(len(rows)))
@@ -198,7 +198,7 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
         copies = np.concatenate([copies, np.repeat(np.concatenate([splits.train, copies]), config.data.weight - 1)])
         samples = {name: traces.Sample() for name in others}
         splits, repetitions, extra_pairs = extra.add_corpora(config.data, others, store, splits, samples)
-        found += traces.search_splits(config, {f"data.extra.{name}": samples[name] for name in samples}, {})
+        trace_reports += traces.search_splits(config, {f"data.extra.{name}": samples[name] for name in samples}, {})
         copies = np.concatenate([copies, repetitions])
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
         is_auto = PIECES in automatic_keys(config)
@@ -224,7 +224,7 @@ def _write_directory(config: Config, output: Path, found: list[TraceReport]) -> 
             **vars(split),
             augmented=augmented or None,
             extra=extra_pairs or None,
-            traces=found or None,
+            traces=trace_reports or None,
             **{**vars(encoded), "warnings": [*warnings, *encoded.warnings]},
         )
         write_text(directory / CONFIG, dump_config(config))
@@ -302,14 +302,16 @@ def _find_unwritable(
     """
     from nmt.corpus.references import REPAIR, find_unwritable
 
-    if found := find_unwritable(examples, normalizer):
-        pairs = cleaned.changed_targets[found.step]
-        keep = f"set {found.setting} to keep it in training text, which has it in {pairs:,} of {cleaned.read:,} pairs"
+    if unwritable := find_unwritable(examples, normalizer):
+        pairs = cleaned.changed_targets[unwritable.step]
+        keep = (
+            f"set {unwritable.setting} to keep it in training text, which has it in {pairs:,} of {cleaned.read:,} pairs"
+        )
         repair = f"set {REPAIR}=true to score repaired references, which signatures then name"
         ways = [keep, repair] if 2 * pairs > cleaned.read else [repair, keep]
         if not pairs:
             ways = [repair]
-        yield f"{name}: {found}: {', or '.join(ways)}"
+        yield f"{name}: {unwritable}: {', or '.join(ways)}"
 
 
 def _find_swapped(config: Config, store: PairStore, rows: Rows) -> Iterator[str]:
@@ -323,7 +325,7 @@ def _find_swapped(config: Config, store: PairStore, rows: Rows) -> Iterator[str]
 
     direction = Direction.of(config.data)
     sides = (("src", direction.source, direction.target), ("tgt", direction.target, direction.source))
-    if all(count(side, other) > 20 + 3 * count(side, own) for side, own, other in sides):
+    if all(count(side, opposite) > 20 + 3 * count(side, language) for side, language, opposite in sides):
         looks = f"the source looks like {direction.target_name}, and the target like {direction.source_name}"
         columns = [*config.data.columns[::-1]]
         yield f"{looks}: set data.columns={columns} for a table, or swap the two languages"
@@ -386,13 +388,13 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
     settings = fit_to_data(settings, directory)
     made = read_config(directory / CONFIG) if asked else settings
     values = {key: [value_at(source, key) for source in (made, settings)] for key in asked}
-    other = [f"{key} ({there!r} there, {here!r} here)" for key, (there, here) in values.items() if there != here]
-    if other:
+    differing = [f"{key} ({there!r} there, {here!r} here)" for key, (there, here) in values.items() if there != here]
+    if differing:
         raise ConfigError(
             "{directory}: was preprocessed with other settings: {differing}; preprocess again with: {call}, and use "
             "{data}",
             directory=directory,
-            differing=", ".join(other),
+            differing=", ".join(differing),
             call=_make_call(config, overrides, settings, Path("DIR")),
             data=Parameter("data", "DIR"),
         )

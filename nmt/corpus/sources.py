@@ -145,7 +145,7 @@ class LineReport:
         count = sum(self.malformed.values())
         if count <= (max_share or 0.0) * self.read:
             return
-        kinds = "; ".join(f"{what} ({locations})" for what, locations in self.locate())
+        kinds = "; ".join(f"{kind} ({locations})" for kind, locations in self.locate())
         advice = next((advice for kind, advice in ADVICE.items() if kind in self.malformed), "correct the file")
         if max_share is not None:
             advice += f", or raise data.max_malformed ({max_share:g}) above {count / self.read:.3g} to skip them"
@@ -330,11 +330,11 @@ class TabSeparated(Source):
             )
         titled = is_csv and not all(named) and self._has_titles(lines)
         if titled:
-            what = f"{shorten(' | '.join(line))} looks like a header, as the lines below have sentences: skipped"
-            log.warning(f"{self.path}:1: {what}; if it is a pair, move it to another line")
+            message = f"{shorten(' | '.join(line))} looks like a header, as the lines below have sentences: skipped"
+            log.warning(f"{self.path}:1: {message}; if it is a pair, move it to another line")
         elif all(named):
-            what = f"{shorten(' | '.join(line))} is a header, not a sentence pair: skipped"
-            log.warning(f"{self.path}:1: {what}; if it is a pair, move it to another line")
+            message = f"{shorten(' | '.join(line))} is a header, not a sentence pair: skipped"
+            log.warning(f"{self.path}:1: {message}; if it is a pair, move it to another line")
         elif is_csv:
             log.info(f"{self.path}:1: names no languages: read like the lines below; if it is a header, delete it")
         return titled or all(named)
@@ -432,9 +432,9 @@ class Export(Source):
         """Linked sentences as parallel lines; all lines of all three files are counted."""
         src, tgt = (_numbered_sentences(path, report) for path in (self.src, self.tgt))
         for chunk in TabSeparated(self.links, (1, 2), self.first_lines, numbers=2).chunks(report):
-            links = [(int(one), int(other)) for one, other in _rows(chunk, report, numbers=2)]
+            links = [(int(first), int(second)) for first, second in _rows(chunk, report, numbers=2)]
             both_orders = itertools.chain.from_iterable((link, link[::-1]) for link in links)
-            pairs = [(src[one], tgt[other]) for one, other in both_orders if one in src and other in tgt]
+            pairs = [(src[first], tgt[second]) for first, second in both_orders if first in src and second in tgt]
             report.read -= len(pairs)  # `parse_chunk` counts them again
             yield Chunk(chunk.files * 2, chunk.first_line, encode_pairs(pairs))
 

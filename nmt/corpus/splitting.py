@@ -166,8 +166,8 @@ def split_pairs(store: PairStore, rows: Rows, options: SplitSection) -> Splits:
                 advice = Message(f"ask for a smaller {name} split or give more data")
                 if 2 * members.sum() > len(rows):
                     advice = _explain_connection(store, rows[members], len(rows))
-                found = f"{size - room:,} of {size:,} {name} sentences found"
-                raise DataError("corpus: {found}; {advice}", found=found, advice=advice)
+                drawn = f"{size - room:,} of {size:,} {name} sentences found"
+                raise DataError("corpus: {found}; {advice}", found=drawn, advice=advice)
             order = left
             in_split = np.isin(labels, taken)
             free &= ~in_split

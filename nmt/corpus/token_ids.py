@@ -109,12 +109,12 @@ def encode_splits(
     encoded = {split: encode_examples(processor, examples) for split, examples in splits.evaluation.items()}
     encoded["valid"].save(output, "valid")  # the test split is only counted: it is scored as text
     encoded = {"train": EncodedPairs.load(output, "train"), **encoded}
-    both = {split: (pairs.src, pairs.tgt) for split, pairs in encoded.items()}
-    unknown = {split: [_unknown_share(side.ids) for side in pairs] for split, pairs in both.items()}
+    by_split = {split: (pairs.src, pairs.tgt) for split, pairs in encoded.items()}
+    unknown = {split: [_unknown_share(side.ids) for side in pairs] for split, pairs in by_split.items()}
     advice = "set parent.pieces=own" if reused else LARGER
-    for what, share in zip(("source", "target"), unknown["train"], strict=True):
+    for noun, share in zip(("source", "target"), unknown["train"], strict=True):
         if share == 1:
-            raise DataError(f"every {what} token in training is unknown; {advice}")
+            raise DataError(f"every {noun} token in training is unknown; {advice}")
     return EncodingReport(
         reused=reused is not None,
         tokenizer=tokenizers[0].kind,
@@ -123,8 +123,8 @@ def encode_splits(
         vocabulary={name: len(vocabulary) for name, vocabulary in zip(SIDES, vocabularies, strict=True)},
         distinct_tokens={name: len(side.counts) for name, side in zip(SIDES, sides, strict=True)},
         coverage={name: side.coverage(COVERAGE) for name, side in zip(SIDES, sides, strict=True)},
-        lengths={split: [np.bincount(side.lengths).tolist() for side in pairs] for split, pairs in both.items()},
-        tokens={split: [len(side.ids) for side in pairs] for split, pairs in both.items()},
+        lengths={split: [np.bincount(side.lengths).tolist() for side in pairs] for split, pairs in by_split.items()},
+        tokens={split: [len(side.ids) for side in pairs] for split, pairs in by_split.items()},
         unknown_share={split: [round(share, 6) for share in shares] for split, shares in unknown.items()},
         warnings=warnings,
         **_describe_characters(config, processor, splits.evaluation["valid"]),
@@ -133,7 +133,7 @@ def encode_splits(
 
 def _describe_characters(config: Config, processor: TextProcessor, examples: Sequence[Example]) -> dict[str, Any]:
     """How many pieces characters need, and on each side the share of subwords that have a character without a piece."""
-    tokenizers = [one for one in processor.tokenizers if isinstance(one, SubwordTokenizer)]
+    tokenizers = [tokenizer for tokenizer in processor.tokenizers if isinstance(tokenizer, SubwordTokenizer)]
     if not tokenizers:
         return {}
     sources = processor.tokenize_source([example.src for example in examples])
@@ -216,12 +216,12 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bo
             fewer=fewer,
         )
 
-    def learn_beside(side: str, other: str) -> SubwordTokenizer:
+    def learn_beside(side: str, opposite: str) -> SubwordTokenizer:
         """Learn pieces of one side; fewer where the characters of the other side need more than this one has."""
         try:
             return learn(side)
         except DataError:
-            needed = count_needed(_characters(config, store, other, rows), tags)
+            needed = count_needed(_characters(config, store, opposite, rows), tags)
             if needed < text.subword.vocabulary_size:
                 raise
         return learn(side, fewer=True)
@@ -230,7 +230,7 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bo
         learnt = [learn("src", "tgt")] * 2
     else:
         learnt = [learn_beside("src", "tgt"), learn_beside("tgt", "src")]
-    src, tgt = (one.with_casing(casing) for one, casing in zip(learnt, casings, strict=True))
+    src, tgt = (tokenizer.with_casing(casing) for tokenizer, casing in zip(learnt, casings, strict=True))
     return src, tgt
 
 

@@ -418,10 +418,10 @@ def search_runs(
     encoding = name_encoding(spoilt)
     covered: set[str | None] = set()
     for trace in wanted:
-        found = [number if trace.is_found(number, len(pairs)) else 0 for number in counts[trace.name]]
-        if any(found) and trace.name not in covered:
+        totals = [number if trace.is_found(number, len(pairs)) else 0 for number in counts[trace.name]]
+        if any(totals) and trace.name not in covered:
             covered.add(trace.instead_of)
-            is_refused = trace.refused_from is not None and max(found) >= trace.refused_from * len(pairs)
+            is_refused = trace.refused_from is not None and max(totals) >= trace.refused_from * len(pairs)
             yield TraceReport(
                 split=split,
                 name=trace.name,
@@ -448,8 +448,8 @@ def _search_identifiers(split: str, pairs: Sequence[Pair]) -> Iterator[TraceRepo
     """Sides of URLs, ids and the like, as of a wrong column or file."""
     sides = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
     for side, (lines, others) in enumerate((sides, sides[::-1])):
-        if found := find_identifiers(lines, others):
-            kind, number, example = found
+        if identifiers := find_identifiers(lines, others):
+            kind, number, example = identifiers
             src, tgt = (number, 0) if side == 0 else (0, number)
             advice = "set data.columns to the columns of the sentences, or give the file of the sentences"
             sign = f"are {kind}, not sentences"
@@ -584,17 +584,17 @@ def search_splits(
     """
     tokenized = config.text.tokenized or config.text.tokenizer == "whitespace"
     runs = {name: sample.runs for name, sample in samples.items()}
-    found: list[TraceReport] = []
+    reports: list[TraceReport] = []
     for name, source in evaluation_sources.items():
         try:
             pairs = read_pairs(source)
         except DataError:  # whoever reads the split for use says why it cannot be read
             continue
         runs[name] = take_runs(pairs, most=MOST_RUNS)
-        found += _count_empty(name, pairs)
+        reports += _count_empty(name, pairs)
     settled = settled_traces(html_entities=config.data.cleaning.html_entities, repaired=config.data.repair_references)
     for name, some in runs.items():
-        found += search_runs(name, some, tokenized=tokenized, settled=settled)
-    if refused := next((trace for trace in found if trace.refused), None):
+        reports += search_runs(name, some, tokenized=tokenized, settled=settled)
+    if refused := next((trace for trace in reports if trace.refused), None):
         raise DataError(str(refused))
-    return found
+    return reports

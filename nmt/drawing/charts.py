@@ -130,8 +130,8 @@ def draw_lengths(lengths: Mapping[str, Sequence[Histogram]], path: Path) -> None
     end = max(map(longest_shown, lengths["train"]))
     edges = [length - 0.5 for length in range(end + 2)]
     figure = Figure(figsize=(10, 3.6))
-    both = figure.subplots(1, 2, sharex=True, sharey=True, gridspec_kw={"wspace": 0.05})
-    for side, (axes, name) in enumerate(zip(both, ("Source", "Target"), strict=True)):
+    panels = figure.subplots(1, 2, sharex=True, sharey=True, gridspec_kw={"wspace": 0.05})
+    for side, (axes, name) in enumerate(zip(panels, ("Source", "Target"), strict=True)):
         for split, colour in COLOURS.items():
             histogram = lengths[split][side]
             if total := sum(histogram):
@@ -144,8 +144,8 @@ def draw_lengths(lengths: Mapping[str, Sequence[Histogram]], path: Path) -> None
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.3)
         axes.legend(loc="upper right")
-    both[0].set_ylabel("share of the sentences")
-    both[0].yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
+    panels[0].set_ylabel("share of the sentences")
+    panels[0].yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
     save_figure(figure, path)
 
 

@@ -243,7 +243,10 @@ def largest_gaps(
         Up to 10 in which the first is better, and up to 10 in which the second is; the largest gap first.
     """
     rows = zip(examples, first, second, *scores, strict=True)
-    gaps = [SentenceGap(src, refs[0], text, other, own - rival) for (src, refs), text, other, own, rival in rows]
+    gaps = [
+        SentenceGap(src, refs[0], text, text_of_rival, score - rival)
+        for (src, refs), text, text_of_rival, score, rival in rows
+    ]
     gaps.sort(key=lambda row: -row.gap)
     return [row for row in gaps[:SHOWN] if row.gap > 0], [row for row in gaps[: -SHOWN - 1 : -1] if row.gap < 0]
 
@@ -285,7 +288,11 @@ class Breakdown:
         """As tables."""
         if self.frequencies:
             rows = [
-                [row[0].name, _count(n := row[0].in_references), *(f"{one.f1:.3f}" if n else EMPTY for one in row)]
+                [
+                    row[0].name,
+                    _count(n := row[0].in_references),
+                    *(f"{statistics.f1:.3f}" if n else EMPTY for statistics in row),
+                ]
                 for row in zip(*self.frequencies.values(), strict=True)
             ]
             header = ["occurrences", "in references", *self.frequencies]
@@ -293,7 +300,11 @@ class Breakdown:
             yield ReportSection("F1 of words by their frequency in training", [_table(header, rows, caption)])
         few = f"{EMPTY} (under {FEWEST})"
         rows = [
-            [row[0].name, f"{row[0].sentences:,}", *(few if one.bleu is None else f"{one.bleu:.2f}" for one in row)]
+            [
+                row[0].name,
+                f"{row[0].sentences:,}",
+                *(few if scores.bleu is None else f"{scores.bleu:.2f}" for scores in row),
+            ]
             for row in zip(*self.lengths.values(), strict=True)
         ]
         header = ["words of the source", "sentences", *self.lengths]
@@ -321,9 +332,9 @@ def break_down(
     (name, first), *others = systems
     scores = {system: sentence_scores(examples, texts, rules) for system, texts in systems}
     differences = []
-    for other, second in others:
-        gaps = largest_gaps(examples, first, second, (scores[name], scores[other]))
-        differences.append(Difference(name, other, compare_ngrams(examples, first, second, rules), gaps))
+    for rival_name, second in others:
+        gaps = largest_gaps(examples, first, second, (scores[name], scores[rival_name]))
+        differences.append(Difference(name, rival_name, compare_ngrams(examples, first, second, rules), gaps))
     accuracy = {}
     lengths = {}
     for system, texts in systems:

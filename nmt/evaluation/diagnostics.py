@@ -101,8 +101,8 @@ def repeats(text: str) -> bool:
     return any(copies > 2 or group[1:] for copies, group in find_repeats(text.casefold().split(), LONGEST_REPEAT))
 
 
-def _is(text: str, other: str) -> bool:
-    return text.casefold().split() == other.casefold().split()
+def _is(text: str, original: str) -> bool:
+    return text.casefold().split() == original.casefold().split()
 
 
 def find_faults(
@@ -168,11 +168,11 @@ def read_system(
         rules: How text is scored; references that were repaired need translations that are.
     """
     translations = read_hypotheses(lines, normalizer, repair=rules.repaired)
-    if found := find_unwritable_texts(translations, normalizer):
+    if unwritable := find_unwritable_texts(translations, normalizer):
         unlike = Message(
             "{path}: {found}: repair the file, or give {repair}, which repairs both",
             path=path,
-            found=found.of_translations,
+            found=unwritable.of_translations,
             repair=Parameter("repair_references", True),
         )
         log.warning("%s", unlike)

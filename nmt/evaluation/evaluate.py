@@ -86,8 +86,8 @@ def evaluate(
     if test not in PAIRED_TESTS:
         raise ConfigError("{test}: must be {known}", test=Parameter("test", test), known=" or ".join(PAIRED_TESTS))
     outputs = {"json_path": json_path, "hypotheses_path": hypotheses_path, "references_path": references_path}
-    own = Parameter("against", hypotheses_path)
-    advice = {"hypotheses_path": Message("; to score the hypotheses in it, give {own}", own=own)}
+    hypotheses_option = Parameter("against", hypotheses_path)
+    advice = {"hypotheses_path": Message("; to score the hypotheses in it, give {own}", own=hypotheses_option)}
     check_files(outputs, [*as_paths(against), src, *as_paths(ref)], overwrite=overwrite, advice=advice)
     text = InputText.read(split=split, data=data, src=src, ref=ref, scored=True, repair=repair_references)
     search = {"beam_size": beam_size, "batch_size": batch_size}

@@ -46,8 +46,8 @@ def read_files(src: Path, references: Sequence[Path]) -> list[Example]:
         if len(column) != len(columns[0]):
             raise DataError(f"{path}: has {len(column)} lines, {src} has {len(columns[0])}; they must match")
         if not any(line.strip() for line in column):
-            what = "has only empty lines" if column else "is empty"
-            raise DataError(f"{path}: {what}; give sentences{' to evaluate' if references else ''}")
+            problem = "has only empty lines" if column else "is empty"
+            raise DataError(f"{path}: {problem}; give sentences{' to evaluate' if references else ''}")
     cells = [_split_references(path, column) for path, column in zip(references, columns[1:], strict=True)]
     return [Example(text, sum(row, ())) for text, *row in zip(sources, *cells, strict=True)]
 
@@ -65,8 +65,8 @@ def _split_references(path: Path, lines: Sequence[str]) -> list[tuple[str, ...]]
     if several == len(lines):
         log.info(f"{path}: tabs separate the references of a line, {sum(map(len, rows)):,} in {len(lines):,} lines")
     elif several:
-        found = f"{several:,} of {len(lines):,} lines have tabs, which separate references"
-        log.warning(f"{path}: {found}: replace a tab inside a reference by a space")
+        tabs = f"{several:,} of {len(lines):,} lines have tabs, which separate references"
+        log.warning(f"{path}: {tabs}: replace a tab inside a reference by a space")
     return rows
 
 
@@ -232,14 +232,14 @@ class InputText:
                 log.warning(f"{path}: {fault}: give {side} in {language_name(code)}")
         normalizer = load_normalizer(models[0].text)
         read = read_references(examples, normalizer, repair=self.is_repaired(models))
-        if self.scored and (found := find_unwritable(read, normalizer)):
+        if self.scored and (writing_fault := find_unwritable(read, normalizer)):
             unwritable = Message(
                 "{name}: {found}: give {repair} to score repaired references, which signatures then name, or train "
                 "with {setting}",
                 name=", ".join(map(str, self.files[1:])) or self.name,
-                found=found,
+                found=writing_fault,
                 repair=Parameter("repair_references", True),
-                setting=found.setting,
+                setting=writing_fault.setting,
             )
             log.warning("%s", unwritable)
         return read

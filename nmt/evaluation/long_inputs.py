@@ -79,5 +79,7 @@ def measure_long_inputs(
         sources = [example.src for example in joined]
         translations = translate_texts(translator, sources, f"translating {name} words", with_alignment=True)
         scores.append(score_length(name, joined, [translation.text for translation in translations], rules))
-        attention.append(LengthAttention(name, len(joined), summarize(one.alignment for one in translations)))
+        attention.append(
+            LengthAttention(name, len(joined), summarize(translation.alignment for translation in translations))
+        )
     return scores, attention

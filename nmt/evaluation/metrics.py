@@ -189,8 +189,8 @@ def score_corpus(
         name = METRICS[key].name
         if resamples > 1:
             # By the test of several systems, as `corpus_score` fails for TER if a sample has no reference words.
-            (one,) = compare_systems([("", hypotheses)], examples, rules, metrics=[key], samples=resamples)[key]
-            scores[key] = CorpusScore(name, one.score, one.signature, one.mean, one.confidence)
+            (result,) = compare_systems([("", hypotheses)], examples, rules, metrics=[key], samples=resamples)[key]
+            scores[key] = CorpusScore(name, result.score, result.signature, result.mean, result.confidence)
         else:
             metric = _build(key, rules, examples)
             value = float(metric.corpus_score(list(hypotheses), _streams(key, examples)).score)
@@ -288,9 +288,14 @@ def compare_systems(
         results: list[Any] = list(scores[name])
         compared[key] = [
             Comparison(
-                name, float(one.score), float(one.mean), float(one.ci), _p_value(one, results[0]), rules.sign(signature)
+                name,
+                float(result.score),
+                float(result.mean),
+                float(result.ci),
+                _p_value(result, results[0]),
+                rules.sign(signature),
             )
-            for (name, _), one in zip(systems, results, strict=True)
+            for (name, _), result in zip(systems, results, strict=True)
         ]
     return compared
 

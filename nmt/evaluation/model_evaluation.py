@@ -141,16 +141,16 @@ class ModelEvaluation:
     def comparison_table(self) -> Table:
         """Each system's scores with 95% intervals, and p of its difference from the model."""
         header = ["system"]
-        rows = [[one.name] for one in next(iter(self.comparisons.values()), [])]
+        rows = [[comparison.name] for comparison in next(iter(self.comparisons.values()), [])]
         caption = "significance of differences"
         for key, compared in self.comparisons.items():
             caption = f"significance of differences: p by {describe_test(compared[0].signature)}"
             header += [self.scores[key].name, "p"]
-            for row, one in zip(rows, compared, strict=True):
-                p = "" if one.p_value is None else f"{one.p_value:.4f}"
-                if one.p_value is not None and one.p_value < SIGNIFICANT:
-                    p += f", {name_direction(one.score - compared[0].score, key)}"
-                row += [f"{one.score:.2f} ± {one.confidence:.2f}", p]
+            for row, comparison in zip(rows, compared, strict=True):
+                p = "" if comparison.p_value is None else f"{comparison.p_value:.4f}"
+                if comparison.p_value is not None and comparison.p_value < SIGNIFICANT:
+                    p += f", {name_direction(comparison.score - compared[0].score, key)}"
+                row += [f"{comparison.score:.2f} ± {comparison.confidence:.2f}", p]
         return Table(header, rows, "l" + "r" * (len(header) - 1), caption, whole="words")
 
     def as_json(self) -> dict[str, Any]:
@@ -217,13 +217,13 @@ def evaluate_model(
 
         systems: list[tuple[str, Sequence[str]]] = [(name, hypotheses)]
         others_seen: dict[str, TrainingOverlap] = {}
-        for other, system in against.items():
+        for rival, system in against.items():
             if isinstance(system, tuple):
-                others_seen[other] = compare_with_training(system[0], system[1].processor.normalizer, examples)
-                log.info(f"{other}: {others_seen[other]}")
-                translated = translate_texts(system[1], sources, f"translating with {other}")
+                others_seen[rival] = compare_with_training(system[0], system[1].processor.normalizer, examples)
+                log.info(f"{rival}: {others_seen[rival]}")
+                translated = translate_texts(system[1], sources, f"translating with {rival}")
                 system = [translation.text for translation in translated]
-            systems.append((other, system))
+            systems.append((rival, system))
         frequency = None
         if measures.breakdown:
             try:
@@ -237,7 +237,7 @@ def evaluate_model(
         evaluation = ModelEvaluation(
             hypotheses=hypotheses,
             model=saved.path,
-            other_models=[other.path for other in others],
+            other_models=[saved.path for saved in others],
             what=text.name,
             sentences=len(examples),
             references=sum(len(example.references) for example in examples),

@@ -109,7 +109,7 @@ class ShortInputResult:
 def find_short_inputs(direction: Direction) -> list[ShortInput]:
     """The shipped inputs for two languages that may be tuned on; none if there is no file for them."""
     path = shipped(f"data/short_inputs/{base_language(direction.source)}-{base_language(direction.target)}.tsv")
-    return [each for each in read_short_inputs(path) if not each.scored] if path.is_file() else []
+    return [short_input for short_input in read_short_inputs(path) if not short_input.scored] if path.is_file() else []
 
 
 def read_short_inputs(path: Path) -> list[ShortInput]:

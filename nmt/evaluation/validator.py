@@ -63,8 +63,8 @@ class Validator:
         watched = self.watched
         try:
             translations = translator.translate([example.src for example in self.examples])
-            references = [one.references[0] for one in watched]
-            self.attention = translator.score([one.src for one in watched], references, with_alignment=True)
+            references = [example.references[0] for example in watched]
+            self.attention = translator.score([example.src for example in watched], references, with_alignment=True)
         except CheckpointError:  # the model has diverged: without probabilities it translates nothing
             return dict.fromkeys(QUICK_METRICS, 0.0)
         scores = score_corpus(self.examples, [translation.text for translation in translations], self.rules)

@@ -136,10 +136,10 @@ def _fill_encoder(spec: Any, encoder: SelfAttentionEncoder) -> None:
 def _fill_decoder(spec: Any, decoder: TransformerDecoder) -> None:
     _fill_embedding(spec, spec.embeddings, decoder.embedding)
     for part, layer in zip(spec.layer, decoder.layers, strict=True):
-        own: Any = layer.history.attention
+        attention: Any = layer.history.attention
         heads: Any = layer.attention.heads
         _fill_norm(part.self_attention.layer_norm, layer.history_residual.norm)
-        _fill_linears(part.self_attention.linear, own.project.weight, own.output.weight)
+        _fill_linears(part.self_attention.linear, attention.project.weight, attention.output.weight)
         _fill_norm(part.attention.layer_norm, layer.attention_residual.norm)
         keys_values = torch.cat([heads.key.weight, heads.value.weight])
         _fill_linears(part.attention.linear, heads.query.weight, keys_values, heads.output.weight)

@@ -44,7 +44,7 @@ def find_other_values(config: Config, program: str, possible: Mapping[str, Seque
             value = getattr(value, name, None)
         unused = config.model.decoder.own_attention and key.startswith("model.attention.")
         if value is not None and value not in known and not unused:
-            names = ["null" if one is None else str(one) for one in known]
+            names = ["null" if value is None else str(value) for value in known]
             yield Obstacle(key, f"{value} does not run in {program}; set {' or '.join(names)}")
 
 

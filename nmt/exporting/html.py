@@ -54,7 +54,9 @@ def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel)
     systems = list[System]()
     models = list[dict[str, Any]]()
     contents = list[str]()
-    for name, (saved, processor) in name_models([(one, one.load_processor()) for one in (model, *others)]).items():
+    for name, (saved, processor) in name_models(
+        [(saved, saved.load_processor()) for saved in (model, *others)]
+    ).items():
         subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
         systems.append(System(name, *describe_mechanism(saved.config.model), subwords, []))
         weights, content = _pack(saved)

@@ -113,10 +113,10 @@ class AllHeads:
         """Attention to the source, and self-attention if there is any."""
         header = ["head", *LABELS.values(), "error rate"]
         rows = []
-        for one in self.source:
-            means = [f"{getattr(one.statistics, name).mean:.3f}" for name in LABELS]
-            rate = "-" if one.error_rate is None else f"{one.error_rate:.3f}"
-            rows.append([f"source {one.head}", *means, rate])
+        for source_head in self.source:
+            means = [f"{getattr(source_head.statistics, name).mean:.3f}" for name in LABELS]
+            rate = "-" if source_head.error_rate is None else f"{source_head.error_rate:.3f}"
+            rows.append([f"source {source_head.head}", *means, rate])
         yield Table(header, rows, "lrrrrrr", caption="Attention to the source")
         if self.layer_error_rates:
             rows = [[f"source {layer}", f"{rate:.3f}"] for layer, rate in enumerate(self.layer_error_rates, 1)]
@@ -135,14 +135,14 @@ class AllHeads:
         """As plain values."""
         return {
             "source": [
-                {**one.head._asdict(), "entropy": one.statistics.entropy.mean, "error_rate": one.error_rate}
-                for one in self.source
+                {**head.head._asdict(), "entropy": head.statistics.entropy.mean, "error_rate": head.error_rate}
+                for head in self.source
             ],
             "layer_error_rates": list(self.layer_error_rates),
             "self_attention": [
-                {"part": one.part, **one.head._asdict(), "pattern": one.pattern}
-                | {name: getattr(one, name) for name in ("by_distance", "first", "stop", "end", "spread")}
-                for one in self.own
+                {"part": head.part, **head.head._asdict(), "pattern": head.pattern}
+                | {name: getattr(head, name) for name in ("by_distance", "first", "stop", "end", "spread")}
+                for head in self.own
             ],
         }
 
@@ -160,9 +160,9 @@ def read_heads(translator: Translator, src: list[int], tgt: list[int]) -> HeadWe
     with recorded_weights(model.encoder) as of_encoder, recorded_weights(model.decoder) as of_decoder:
         encoded = model.encode(pad([src], suffix=True).to(model.device), torch.tensor([len(src) + 1]))
         output = model.decoder(pad([tgt], prefix=True).to(model.device), encoded)
-    own: dict[Part, list[Tensor]] = {"encoder": of_encoder, "decoder": of_decoder}
-    own = {part: [weights[0].float().cpu() for weights in layers] for part, layers in own.items()}
-    return HeadWeights(own, output.alignments[0].float().cpu())
+    part_weights: dict[Part, list[Tensor]] = {"encoder": of_encoder, "decoder": of_decoder}
+    part_weights = {part: [weights[0].float().cpu() for weights in layers] for part, layers in part_weights.items()}
+    return HeadWeights(part_weights, output.alignments[0].float().cpu())
 
 
 def measure_heads(
@@ -194,7 +194,7 @@ def measure_heads(
                     alignments.append(weights.source)
                     yield weights
 
-    own = summarize_self_attention(read())
+    statistics = summarize_self_attention(read())
     heads = translator.model.decoder.heads
 
     def rate(numbers: Sequence[int]) -> float:
@@ -208,9 +208,9 @@ def measure_heads(
     for number, head in enumerate(heads):
         layers.setdefault(head.layer, []).append(number)
     rates = [None if gold is None else rate([number]) for number in range(len(heads))]
-    source = [SourceHead(*one) for one in zip(heads, summarize(alignments), rates, strict=True)]
+    source = [SourceHead(*row) for row in zip(heads, summarize(alignments), rates, strict=True)]
     layer_rates = [] if gold is None else [rate(numbers) for numbers in layers.values()]
-    return AllHeads(source, own, layer_rates)
+    return AllHeads(source, statistics, layer_rates)
 
 
 def summarize_self_attention(sentences: Iterable[HeadWeights]) -> list[SelfHead]:
@@ -239,8 +239,8 @@ def list_heads(
         Heads of `encoder`, `decoder` and `source`, in the order of their weights.
     """
     heads: dict[str, list[tuple[str, str]]] = {}
-    for one in summarize_self_attention(sentences):
-        heads.setdefault(one.part, []).append((str(one.head), one.pattern if patterns else ""))
+    for self_head in summarize_self_attention(sentences):
+        heads.setdefault(self_head.part, []).append((str(self_head.head), self_head.pattern if patterns else ""))
     several = len(decoder.heads) > 1
     chosen = decoder.heads[decoder.chosen_heads]
     notes = ["above" if several and head in chosen else "" for head in decoder.heads]
@@ -259,7 +259,7 @@ def _profile(weights: Tensor, causal: bool) -> Tensor:
     positions = torch.arange(size)
     distance = (positions - positions.unsqueeze(1)).clamp(-FARTHEST, FARTHEST)  # [T, T]: of what is read
     columns = [torch.full((len(weights),), float(size), dtype=torch.float64)]
-    columns += [(exact * (distance == one)).sum(dim=(1, 2)) for one in range(-FARTHEST, FARTHEST + 1)]
+    columns += [(exact * (distance == offset)).sum(dim=(1, 2)) for offset in range(-FARTHEST, FARTHEST + 1)]
     received = exact.sum(dim=1)  # [heads, T]
     last = size - 1 if causal else max(size - 2, 0)
     columns += [received[:, 0], received[:, last], received[:, -1] * (not causal)]

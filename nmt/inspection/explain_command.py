@@ -87,10 +87,10 @@ def explain(
             tokens=" ".join(forced.tokens),
         )
     readings = {name: forced}
-    for other, (saved, its_translator) in others:
-        tokens, readings[other] = _read(its_translator, sentence, forced.text)
-        if (tokens, readings[other].tokens) != (sources, forced.tokens):
-            text = " ".join([*tokens, "->", *readings[other].tokens])
+    for model_name, (saved, its_translator) in others:
+        tokens, readings[model_name] = _read(its_translator, sentence, forced.text)
+        if (tokens, readings[model_name].tokens) != (sources, forced.tokens):
+            text = " ".join([*tokens, "->", *readings[model_name].tokens])
             system = Parameter("against", saved.path)
             raise ConfigError("{system}: has other tokens for the same text: {text}", system=system, text=text)
     known = translator.processor.src_vocabulary
@@ -131,7 +131,7 @@ def _lines(
         yield f"  1. Query: the decoder's state{projected} {when} reading {last}"
         for head, query in enumerate(forced.details.queries[step], 1):
             yield f"     {f'head {head}: ' if several else ''}{_vector(query)}"
-    if any(one.alignment[step].any() for one in readings.values()):
+    if any(reading.alignment[step].any() for reading in readings.values()):
         yield from _attention_lines(readings, sources, step)
     else:
         yield "  2. No attention: every step sees the same summary of the source"
@@ -140,8 +140,8 @@ def _lines(
     for word, share in forced.top[step]:
         mark = "  <- chosen" if word == forced.tokens[step] else ""
         yield f"     {word:<{width}}  {share:.3f}  {_bar(share):<{BAR}}{mark}".rstrip()
-    for name, other in [*readings.items()][1:]:
-        yield f"     {forced.tokens[step]} has {math.exp(other.log_probs[step]):.3f} with {name}"
+    for name, reading in [*readings.items()][1:]:
+        yield f"     {forced.tokens[step]} has {math.exp(reading.log_probs[step]):.3f} with {name}"
 
 
 def _attention_lines(readings: Mapping[str, Forced], sources: Sequence[str], step: int) -> Iterator[str]:
@@ -160,7 +160,7 @@ def _attention_lines(readings: Mapping[str, Forced], sources: Sequence[str], ste
         yield f"     Columns of weights: {', '.join(readings)}"
     columns = [(values[step], style) for values, style in ((scores, "z8.2f"), (chances, ".3f")) if values is not None]
     width = max(map(len, sources))
-    beside = [one.alignment[step].mean(dim=0).tolist() for one in others]
+    beside = [reading.alignment[step].mean(dim=0).tolist() for reading in others]
     for head, weights in enumerate(forced.alignment[step].tolist()):
         if forced.alignment.size(1) > 1:
             yield f"     head {head + 1}"

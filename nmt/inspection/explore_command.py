@@ -87,7 +87,9 @@ def explore(
     opened = open_all(model, against, device, allowed_classes)
     watched = read_attention(opened[0][0].path.parent) if training else None
     if watched:
-        text = replace(text, examples=[Example(one["source"], (one["reference"],)) for one in watched["sentences"]])
+        text = replace(
+            text, examples=[Example(sentence["source"], (sentence["reference"],)) for sentence in watched["sentences"]]
+        )
     examples, links = text.of([opened[0][0]], 50 if sample is None and not training else sample)
     page = make_explorer_page(
         opened, examples, title=title, watched=watched, gold=links, unit=links_of, all_heads=all_heads
@@ -109,7 +111,7 @@ def open_all(
     for path in (model, *as_paths(against)):
         (saved,), translator = open_translator(as_paths(path), LoadSettings(device, allowed_classes))
         opened.append((saved, translator))
-        check_directions([one for one, _ in opened])
+        check_directions([saved for saved, _ in opened])
     return opened
 
 

@@ -149,6 +149,6 @@ def name_models(models: Sequence[tuple[SavedModel, Reader]]) -> dict[str, tuple[
     named: dict[str, tuple[SavedModel, Reader]] = {}
     for saved, reader in models:
         name = name_of(saved.path)
-        taken = sum(name_of(other.path) == name for other, _ in named.values())
+        taken = sum(name_of(saved.path) == name for saved, _ in named.values())
         named[f"{name} ({taken + 1})" if taken else name] = saved, reader
     return named

@@ -51,7 +51,12 @@ class System:
         """A model as its config describes it."""
         processor = translator.processor
         subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
-        weights = [one.heads for record in records for one in (record.best, record.reference) if one and one.heads]
+        weights = [
+            reading.heads
+            for record in records
+            for reading in (record.best, record.reference)
+            if reading and reading.heads
+        ]
         heads = list_heads(translator.model.decoder, weights, patterns=len(records) > 1) if weights else {}
         return cls(name, *describe_mechanism(config.model), subwords, records, heads)
 
@@ -108,8 +113,8 @@ def make_page(
         content: What else the template shows.
     """
     live = data.get("live", False)
-    own = [ASKING, FOLDER / "live.js"] if live else files
-    return fill_page(page, title, [*FILES, *own], asks=live, data=data, live=live, **content)
+    scripts = [ASKING, FOLDER / "live.js"] if live else files
+    return fill_page(page, title, [*FILES, *scripts], asks=live, data=data, live=live, **content)
 
 
 def _as_triples(links: GoldLinks) -> list[tuple[int, int, int]]:
@@ -162,8 +167,8 @@ def _encode_steps(forced: Forced, index: Mapping[str, int]) -> dict[str, Any]:
 
 def _encode_heads(heads: HeadWeights) -> dict[str, Any]:
     """The weights of each part, [heads of all layers, rows, columns]."""
-    own: dict[str, Any] = {part: {"w": as_bytes(layers)} for part, layers in heads.own.items() if layers}
-    return {**own, "source": {"w": as_bytes(heads.source.transpose(0, 1))}}
+    parts: dict[str, Any] = {part: {"w": as_bytes(layers)} for part, layers in heads.own.items() if layers}
+    return {**parts, "source": {"w": as_bytes(heads.source.transpose(0, 1))}}
 
 
 def rounded(value: float) -> float:

@@ -64,7 +64,7 @@ def make_report(
     """
     named = name_models(models)
     (name, (saved, translator)), *others = named.items()
-    against = {other: ([its_files], its_translator) for other, (its_files, its_translator) in others}
+    against = {name: ([its_files], its_translator) for name, (its_files, its_translator) in others}
     measures = Measures(breakdown=True, attention=True, short_inputs=True)
     evaluation = evaluate_model([saved], translator, text, measures, name=name, against=against)
     breakdown = evaluation.breakdown
@@ -172,7 +172,7 @@ def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
         )
     signatures = "; ".join(f"{score.name} {score.signature}" for score in scores)
     yield f"Signatures, which say how each score was computed, for repeating it: {signatures}."
-    yield from (f"{other}: {overlap}." for other, overlap in evaluation.others_seen.items())
+    yield from (f"{name}: {overlap}." for name, overlap in evaluation.others_seen.items())
 
 
 def _define(values: Mapping[str, Sequence[str]], header: Sequence[str], caption: str) -> Table:
@@ -236,8 +236,8 @@ def _attention(evaluation: ModelEvaluation, translator: Translator, examples: Se
 
 def _configs(models: Mapping[str, SavedModel]) -> Iterator[Block]:
     (first_name, first), *others = models.items()
-    for name, other in others:
-        differing = differing_keys(other.config, first.config)
+    for name, saved in others:
+        differing = differing_keys(saved.config, first.config)
         rows = [[line.replace(" there,", f" in {name},").replace(" here)", f" in {first_name})")] for line in differing]
         yield Table([""], rows, "l", f"Differences from {name}") if rows else f"The config of {name} is the same."
     yield Preformatted(dump_config(first.config))

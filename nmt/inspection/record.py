@@ -163,19 +163,19 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str,
     target_ids = torch.tensor(tgt, device=model.device).unsqueeze(1)
     rows = (model.decoder.output(readouts).float().log_softmax(dim=-1) for readouts in output.readouts)
     log_probs = next(rows)
-    own, *without = (row.gather(1, target_ids).squeeze(1).cpu() for row in (log_probs, *rows))  # [T], of every source
+    whole, *without = (row.gather(1, target_ids).squeeze(1).cpu() for row in (log_probs, *rows))  # [T], of every source
     best, word_ids = log_probs.exp().topk(min(TOP_WORDS, log_probs.size(1)))
     alignment = output.alignments[0, :, model.decoder.chosen_heads].float().cpu()
     occlusion = None
     agreement = list[float | None]()
     if without:
-        occlusion = (own - torch.stack(without)).T
+        occlusion = (whole - torch.stack(without)).T
         weights = alignment.mean(dim=1)[:, :-1]
         agreement = list(map(rank_correlation, weights.double().numpy(), occlusion.double().numpy()))
     return Forced(
         text,
         [_label(words, number) for number in tgt],
-        own.tolist(),
+        whole.tolist(),
         alignment,
         alignment[:, 0] @ encoded.states[0].float().cpu() if alignment.size(1) == 1 else None,
         details,
@@ -189,12 +189,12 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str,
     )
 
 
-def rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
+def rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float | None:
     """Spearman's rank correlation, where equal values share their mean rank; None if it is not defined."""
-    if len(one) < 3:
+    if len(first) < 3:
         return None
     # Twice the mean rank, from the middle: as many as are smaller less those that are larger.
-    ranks = [np.sign(values[:, None] - values).sum(axis=1) for values in (one, other)]
+    ranks = [np.sign(values[:, None] - values).sum(axis=1) for values in (first, second)]
     norm = float(np.linalg.norm(ranks[0]) * np.linalg.norm(ranks[1]))
     return float(ranks[0] @ ranks[1]) / norm if norm else None
 

@@ -32,7 +32,7 @@ _PLAIN = {r"{([A-Z|]+)}": r"\1", r"(\d+)<=x<=(\d+)": r"\1 to \2", r"x>=(\d+)": r
 
 def _without_types(text: str) -> str:
     """Help without types; spaces take their place, as the columns that follow on a line must not move."""
-    text = _TYPE_AFTER_NAME.sub(lambda found: " " * len(found[0]), text)
+    text = _TYPE_AFTER_NAME.sub(lambda match: " " * len(match[0]), text)
     for written, plain in _PLAIN.items():
         text = re.sub(written, plain, text)
     return text
@@ -96,8 +96,8 @@ def choose_config(argument: str | None, option: str | None, overrides: Sequence[
     """
     given = sorted({name for name in (argument, option) if name})
     if len(given) != 1:
-        found = " and ".join(given) or "none"
-        raise ConfigError(f"give one config, a file or a name; found {found}{hint_at_setting(overrides)}")
+        names = " and ".join(given) or "none"
+        raise ConfigError(f"give one config, a file or a name; found {names}{hint_at_setting(overrides)}")
     return given[0]
 
 

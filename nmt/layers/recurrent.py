@@ -347,7 +347,7 @@ class LayeredStack(RecurrentStack):
         above = (section.hidden_size, extra_size if self.extra_to_all else 0)
         sizes = [(input_size, extra_size)] + [above] * (section.num_layers - 1)
         self.layers: Sequence[RecurrentStack] = nn.ModuleList(  # type: ignore[assignment]
-            single_layer(section, *both) for both in sizes
+            single_layer(section, *pair) for pair in sizes
         )
         self.connections: Sequence[Connection] = nn.ModuleList(  # type: ignore[assignment]
             Connection(section, section.hidden_size, dropout) for _ in sizes[1:]

@@ -70,7 +70,7 @@ def encode(inputs: Sequence[Tensor], forward: Step, backward: Step, zeros: tuple
     """A bidirectional layer (Bahdanau et al., 2015, section 3.2): h_j joins the states of both directions at word j."""
     forward_states = run(forward, inputs, zeros)
     backward_states = run(backward, inputs[::-1], zeros)[::-1]
-    return [torch.cat(both) for both in zip(forward_states, backward_states, strict=True)]
+    return [torch.cat(states) for states in zip(forward_states, backward_states, strict=True)]
 
 
 def initial_state(h: Tensor, W: Tensor, b: Tensor) -> Tensor:

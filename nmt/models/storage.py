@@ -125,7 +125,7 @@ def _without_paths(config: Config) -> Config:
 
     source, test = (tuple(map(cut, files)) for files in (config.data.source, config.data.test))
     further = config.data.extra.items()
-    extra = {name: one.model_copy(update={"source": tuple(map(cut, one.source))}) for name, one in further}
+    extra = {name: corpus.model_copy(update={"source": tuple(map(cut, corpus.source))}) for name, corpus in further}
     data = {"source": source, "test": test, "extra": extra, "directory": cut(config.data.directory)}
     sections = {
         "data": config.data.model_copy(update=data),
@@ -149,8 +149,8 @@ def check_model(directory: Path) -> Path:
         CheckpointError: It is no model directory.
     """
     if not (directory / MARKER).is_file():
-        what = "is not a model directory" if directory.exists() else "does not exist"
-        raise CheckpointError(f"{directory}: {what} (no {MARKER}); train first, or give another one")
+        problem = "is not a model directory" if directory.exists() else "does not exist"
+        raise CheckpointError(f"{directory}: {problem} (no {MARKER}); train first, or give another one")
     return directory
 
 
@@ -175,8 +175,8 @@ def load_model(
         version = metadata.get("format_version") if isinstance(metadata, dict) else None
         if version != FORMAT_VERSION:
             writer = "the run that was exported" if version is None else "the nmt that wrote it"
-            what = f"model format {shorten(repr(version))}, this version reads {FORMAT_VERSION}; use {writer}"
-            raise CheckpointError(f"{directory}: {what}")
+            problem = f"model format {shorten(repr(version))}, this version reads {FORMAT_VERSION}; use {writer}"
+            raise CheckpointError(f"{directory}: {problem}")
         config = read_config(directory / CONFIG, allowed_classes)
         _check_class(config.model.attention.score, directory / CONFIG, allowed_classes)
         weights = check_file(directory / WEIGHTS, directory)
@@ -296,7 +296,9 @@ def _find_mismatch(wanted: Mapping[Tensor, list[str]], stored: Mapping[str, _Kin
         name = next((name for name in names if name in stored), names[0])
         needed[name] = _TYPES.get(tensor.dtype, str(tensor.dtype)), list(tensor.shape)
     for name in sorted({*needed, *stored}):
-        need, found = (kinds.get(name, ("nothing", [])) for kinds in (needed, stored))
-        if need != found:
-            return f"{shorten(name)} should be {need[0]} {need[1]}, found {found[0]} {shorten(str(found[1]))}"
+        absent: tuple[str, list[int]] = ("nothing", [])
+        kind, shape = needed.get(name, absent)
+        stored_kind, stored_shape = stored.get(name, absent)
+        if (kind, shape) != (stored_kind, stored_shape):
+            return f"{shorten(name)} should be {kind} {shape}, found {stored_kind} {shorten(str(stored_shape))}"
     return ""

@@ -118,8 +118,8 @@ class Pages:
     """
 
     def __init__(self, host: str, hosts: Collection[str] = (), origins: Collection[str] = ()) -> None:
-        own = {"localhost", "127.0.0.1", "::1", host} if is_loopback(host) else {host} if hosts else set()
-        self._hosts = {name.lower().strip("[]") for name in (*own, *hosts)}
+        hosts_of_page = {"localhost", "127.0.0.1", "::1", host} if is_loopback(host) else {host} if hosts else set()
+        self._hosts = {name.lower().strip("[]") for name in (*hosts_of_page, *hosts)}
         for name in hosts:
             if not _is_name(name):
                 given = Parameter("allowed_hosts", [name])

@@ -185,14 +185,14 @@ class Service:
 
         async def translate(direction: ServedDirection) -> None:
             """Give a model all of its sentences at once."""
-            own = [item for item in items if item.direction is direction]
-            sentences = [sentence for item in own for unit in item.sentences for sentence in unit]
+            items_of_direction = [item for item in items if item.direction is direction]
+            sentences = [sentence for item in items_of_direction for unit in item.sentences for sentence in unit]
             n_best = min(1 + asked.alternatives, direction.translator.options.beam_size)
             done = await self._batchers[direction].translate(sentences, n_best, with_alignment, client)
             record.batch = max(record.batch, done.batch)
             self.metrics.sentences.labels(str(direction)).inc(len(sentences))
             left = iter(done.translations)
-            for item in own:
+            for item in items_of_direction:
                 item.translations = [[next(left) for _ in unit] for unit in item.sentences]
 
         await asyncio.gather(*map(translate, dict.fromkeys(item.direction for item in items)))
@@ -289,7 +289,7 @@ def _explore(direction: ServedDirection, source: str, target: str) -> dict[str, 
 
 def _describe(error: ValidationError) -> str:
     """The field that is wrong, such as `q`, or `q.1` in a list, and what is wrong with it."""
-    first = max(error.errors(include_url=False), key=lambda one: len(one["loc"]))  # the most precise one
+    first = max(error.errors(include_url=False), key=lambda detail: len(detail["loc"]))  # the most precise one
     name, *path = first["loc"]
     field = ".".join([str(name), *(str(part) for part in path if isinstance(part, int))])
     return f"{field}: {'is empty' if first['type'] == 'string_too_short' else first['msg']}"

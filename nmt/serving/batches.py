@@ -105,8 +105,8 @@ class _Job:
     def __post_init__(self) -> None:
         lengths = [self.cost] if self.work else map(len, self.sentences)
         waiting = map(_Waiting, range(len(self.sentences)), lengths)
-        self.waiting = deque(sorted(waiting, key=lambda one: one.tokens > LONG))
-        self.places = sum(one.places for one in self.waiting)
+        self.waiting = deque(sorted(waiting, key=lambda job: job.tokens > LONG))
+        self.places = sum(job.places for job in self.waiting)
 
     @property
     def end(self) -> int:
@@ -212,7 +212,7 @@ class Batcher:
             if self._stopping:
                 raise ServerStopping
             waiting = self._jobs()
-            if waiting and sum(one.places for one in waiting) + job.places > self._max_queue:
+            if waiting and sum(job.places for job in waiting) + job.places > self._max_queue:
                 raise QueueFull
             self._join(job)
             self._changed.notify()
@@ -239,7 +239,9 @@ class Batcher:
     def _join(self, job: _Job) -> None:
         """Let a request wait for its turn."""
         # A client is forgotten when the others have had as much.
-        self._clients = {key: one for key, one in self._clients.items() if one.jobs or one.had > self._clock}
+        self._clients = {
+            key: client for key, client in self._clients.items() if client.jobs or client.had > self._clock
+        }
         client = self._clients.setdefault(job.client, _Client())
         if not client.jobs:
             client.had = max(client.had, self._clock)
@@ -250,7 +252,7 @@ class Batcher:
         """Remove the sentences of a job from the queue."""
         with self._changed:
             for client in self._clients.values():
-                client.jobs = [one for one in client.jobs if one is not job]
+                client.jobs = [waiting_job for waiting_job in client.jobs if waiting_job is not job]
 
     def _work(self) -> None:
         while batch := self._next_batch():

@@ -33,11 +33,13 @@ class Unit:
         if self.elements is None:
             return translation.text
         links = link_words(self.text, translation, processor) if self.elements else ()
-        found = find_words(translation.text)
+        target_words = find_words(translation.text)
         joined = {
-            number for number, (one, other) in enumerate(itertools.pairwise(found), 1) if one.end() == other.start()
+            number
+            for number, (left, right) in enumerate(itertools.pairwise(target_words), 1)
+            if left.end() == right.start()
         }
-        words = [match[0] for match in found]
+        words = [match[0] for match in target_words]
         return self.before + place_tags(self.elements, links, len(find_words(self.text)), words, joined) + self.after
 
 

@@ -143,16 +143,18 @@ def open_directions(models: Sequence[Path | None], settings: LoadSettings) -> Di
         translator.repairs = True
         alone = [translator]  # of several models, each has prepared weights of its own
         if len(saved) > 1:
-            alone = [Translator(one.model, translator.processor, translator.options, frozen=True) for one in saved]
+            alone = [
+                Translator(member.model, translator.processor, translator.options, frozen=True) for member in saved
+            ]
         named = name_models(list(zip(saved, alone, strict=True)))
-        models_alone = {name: (one.config, single) for name, (one, single) in named.items()}
+        models_alone = {name: (config_source.config, single) for name, (config_source, single) in named.items()}
         direction = Direction.of(saved[0].config.data)
         served = []
-        for one in saved:
-            update = one.metadata.get("update")
+        for member in saved:
+            update = member.metadata.get("update")
             known = update if type(update) is int else None
             name = printable(str(direction))
-            served.append(ServedModel(name, printable(str(given[one.path])), known, one.identity))
+            served.append(ServedModel(name, printable(str(given[member.path])), known, member.identity))
         directions.append(ServedDirection(direction, translator, models_alone, tuple(served)))
     return Directions(directions)
 

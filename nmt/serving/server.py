@@ -166,9 +166,9 @@ class _Parser(h11.Connection):
         return event
 
     def send(self, event: Any) -> Any:
-        found = super().send(event)
-        self.sent += len(found or b"")
-        return found
+        data = super().send(event)
+        self.sent += len(data or b"")
+        return data
 
 
 def _check_framing(request: h11.Request) -> None:

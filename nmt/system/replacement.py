@@ -130,13 +130,13 @@ def _locked_file(path: Path, content: str, timeout: float = 0) -> Iterator[str]:
         lock.acquire(timeout=timeout)
         with contextlib.suppress(OSError):  # the content only helps people
             path.write_text(content, encoding="utf-8")
-    other = ""
+    holder = ""
     if not lock.is_locked:
-        other = "of another user"
+        holder = "of another user"
         with contextlib.suppress(OSError):
-            other = path.read_text(encoding="utf-8", errors="replace") or other
+            holder = path.read_text(encoding="utf-8", errors="replace") or holder
     try:
-        yield other
+        yield holder
     finally:
         if lock.is_locked:
             with contextlib.suppress(OSError):
@@ -171,9 +171,9 @@ def locked(directory: Path, timeout: float = 0) -> Iterator[None]:
     try:
         with naming(directory, path):
             path.touch()
-        with _locked_file(path, f"process {os.getpid()}", timeout) as other:
-            if other:
-                raise DataError(f"{directory}: in use by another command ({other}); wait for it to end")
+        with _locked_file(path, f"process {os.getpid()}", timeout) as holder:
+            if holder:
+                raise DataError(f"{directory}: in use by another command ({holder}); wait for it to end")
             for left in path.parent.glob(f"{glob.escape(hidden_path(directory, 'partial').name)}-[0-9]*"):
                 if left.is_dir():
                     shutil.rmtree(left)
@@ -190,8 +190,8 @@ def is_locked(directory: Path) -> bool:
     path = hidden_path(directory, "lock")
     if not path.exists():
         return False
-    with _locked_file(path, "") as other:
-        return bool(other)
+    with _locked_file(path, "") as holder:
+        return bool(holder)
 
 
 @contextlib.contextmanager

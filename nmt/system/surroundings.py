@@ -46,9 +46,9 @@ def _plain_dtype() -> Iterator[None]:
     import torch
 
     with _lock:
-        found = torch.get_default_dtype()
-        if found != torch.float32:
-            _dtype_outside = found
+        default = torch.get_default_dtype()
+        if default != torch.float32:
+            _dtype_outside = default
             torch.set_default_dtype(torch.float32)
         _inside += 1
     try:

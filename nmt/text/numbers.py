@@ -21,25 +21,25 @@ def find_numbers(text: str) -> list[str]:
     return sorted(map(read_digits, _GROUPED.findall(text)))
 
 
-def have_same_numbers(text: str, other: str) -> bool:
+def have_same_numbers(text: str, other_text: str) -> bool:
     """True if two texts have the same numbers, as translations have, in whatever order.
 
     Digits with a space between them are one number if the other text has it, otherwise several.
     """
-    if not any(map(str.isdecimal, text + other)):
+    if not any(map(str.isdecimal, text + other_text)):
         return True
-    return sorted(_read_beside(text, other)) == sorted(_read_beside(other, text))
+    return sorted(_read_beside(text, other_text)) == sorted(_read_beside(other_text, text))
 
 
-def replace_numbers(text: str, other: str, replace: Callable[[str], str]) -> str:
+def replace_numbers(text: str, other_text: str, replace: Callable[[str], str]) -> str:
     """A text with other numbers, which are found as in `have_same_numbers`.
 
     Args:
         text: The text.
-        other: Its translation.
+        other_text: Its translation.
         replace: Returns a number in place of one.
     """
-    known = _all_readings(other)
+    known = _all_readings(other_text)
 
     def change(match: re.Match[str]) -> str:
         if read_digits(match[0]) in known:
@@ -49,9 +49,9 @@ def replace_numbers(text: str, other: str, replace: Callable[[str], str]) -> str
     return _GROUPED.sub(change, text)
 
 
-def write_like(number: str, other: str) -> str:
+def write_like(number: str, counterpart: str) -> str:
     """A number in the digits of the script of another number."""
-    first = next(filter(str.isdecimal, other))
+    first = next(filter(str.isdecimal, counterpart))
     zero = ord(first) - unicodedata.decimal(first)
     return re.sub(r"\d", lambda digit: chr(zero + unicodedata.decimal(digit[0])), number)
 
@@ -60,9 +60,9 @@ def _all_readings(text: str) -> set[str]:
     return {*find_numbers(text), *map(read_digits, NUMBER.findall(text))}
 
 
-def _read_beside(text: str, other: str) -> Iterator[str]:
+def _read_beside(text: str, counterpart: str) -> Iterator[str]:
     """The digits of each number of a text, beside another text that has perhaps the same."""
-    known = _all_readings(other)
+    known = _all_readings(counterpart)
     for number in _GROUPED.findall(text):
         if (digits := read_digits(number)) in known:
             yield digits

@@ -71,18 +71,18 @@ def average(
         sums = {name: part.double() for name, part in first.model.state_dict().items()}
         strangers = []
         for directory in directories[1:]:
-            other = load_model(directory, allowed_classes=allowed_classes)
-            differing = differing_keys(other.config.model, first.config.model, "model.")
+            model = load_model(directory, allowed_classes=allowed_classes)
+            differing = differing_keys(model.config.model, first.config.model, "model.")
             differing = [key for key in differing if is_inherited(key, MODEL_KEYS)]
-            if text_of(other) != text_of(first):
+            if text_of(model) != text_of(first):
                 differing.append("vocabulary or tokenizer")
             if differing:
-                what = f"differs from {first.path} in {', '.join(differing)}"
-                raise CheckpointError(f"{other.path}: {what}; only models with the same ones can be averaged")
-            (seed, parent), its = ((each.config.train.seed, each.config.parent.run) for each in (first, other))
+                problem = f"differs from {first.path} in {', '.join(differing)}"
+                raise CheckpointError(f"{model.path}: {problem}; only models with the same ones can be averaged")
+            (seed, parent), its = ((saved.config.train.seed, saved.config.parent.run) for saved in (first, model))
             if its[0] != seed and (parent is None or its[1] != parent):
-                strangers.append(str(other.path))
-            for name, part in other.model.state_dict().items():
+                strangers.append(str(model.path))
+            for name, part in model.model.state_dict().items():
                 sums[name] += part
         first.model.load_state_dict({name: part / len(directories) for name, part in sums.items()})
         metadata: dict[str, Any] = {"average_of": [directory.name for directory in directories]}

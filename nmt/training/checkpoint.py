@@ -108,8 +108,8 @@ def _read(path: Path) -> Checkpoint:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     metadata = json.loads(stored[_METADATA])
     if (version := metadata["format_version"]) not in (1, FORMAT_VERSION):
-        what = f"checkpoint format {shorten(repr(version))}, this version of nmt reads {FORMAT_VERSION}"
-        raise CheckpointError(f"{path}: {what}")
+        problem = f"checkpoint format {shorten(repr(version))}, this version of nmt reads {FORMAT_VERSION}"
+        raise CheckpointError(f"{path}: {problem}")
     if version != 1 and stored[_CHECKSUM] != _digest(tensors, stored[_METADATA]):  # 1 had it in another file
         raise ValueError("wrong checksum")
     return Checkpoint(tensors, metadata)

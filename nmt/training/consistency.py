@@ -39,8 +39,8 @@ class SimCut(nn.Module):
         """
         cut = draw_cut(batch, self.section.share)
         kept = Cut(*map(torch.zeros_like, cut))
-        both = Cut(*(torch.cat(sides) for sides in zip(kept, cut, strict=True)))
-        readouts, targets, penalties = self.model.readouts(batch.twice(), choose, both)  # [2 * P, ...]
+        readings = Cut(*(torch.cat(sides) for sides in zip(kept, cut, strict=True)))
+        readouts, targets, penalties = self.model.readouts(batch.twice(), choose, readings)  # [2 * P, ...]
         loss = self.model.decoder.output.consistent_loss(
             readouts,
             targets[: batch.num_tokens],

@@ -174,9 +174,9 @@ def _rank_and_size() -> tuple[int, int]:
     for name in ("RANK", "WORLD_SIZE", "MASTER_PORT", "MASTER_ADDR"):
         value = os.environ.get(name)
         if not value or (name != "MASTER_ADDR" and not (value.isdecimal() and len(value) < 10)):
-            what = f"is {shorten(value)!r}" if value else "is not set"
+            problem = f"is {shorten(value)!r}" if value else "is not set"
             launch = "start several processes with torchrun, or unset WORLD_SIZE"
-            raise ConfigError(f"{name}: {what}, though WORLD_SIZE is {shorten(size)}; {launch}")
+            raise ConfigError(f"{name}: {problem}, though WORLD_SIZE is {shorten(size)}; {launch}")
     return int(os.environ["RANK"]), int(size)
 
 

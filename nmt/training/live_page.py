@@ -71,8 +71,8 @@ def write_live_page(run: Path, history: Mapping[str, Any], references: Sequence[
         references: The watched references as the model read them last, with their alignments.
     """
     validations = history["validations"]
-    means = [sum(each["entropy"]) / max(1, len(each["entropy"])) for each in validations]
-    updates = [each["update"] for each in validations]
+    means = [sum(validation["entropy"]) / max(1, len(validation["entropy"])) for validation in validations]
+    updates = [validation["update"] for validation in validations]
     now = f"{updates[-1]:,}"
     number = len(validations)
     sentence = f"Update {now}, validation {number}: entropy {means[-1]:.2f} nats, the mean over all words shown here."

@@ -218,12 +218,12 @@ def check_learnt(state: TrainState[Any], run: Path, *, validated: bool) -> None:
     advice = "lower train.optimizer.learning_rate"
     if skipped:
         updates = f"{skipped:,} update{'s' if skipped > 1 else ''}"
-        what = f"ended with {updates} skipped, as loss or gradient was not finite"
-        raise TrainingError(f"{run}: {what}; {advice} or set train.optimizer.clip_norm")
+        problem = f"ended with {updates} skipped, as loss or gradient was not finite"
+        raise TrainingError(f"{run}: {problem}; {advice} or set train.optimizer.clip_norm")
     if validated and not state.progress.learnt:
         guessing = f"{output.uniform_loss:.2f}, that of uniform guessing among {output.out_features:,} target words"
-        what = f"learnt nothing: no validation had a loss below {guessing}"
-        raise TrainingError(f"{run}: {what}; {advice} or train for more updates")
+        problem = f"learnt nothing: no validation had a loss below {guessing}"
+        raise TrainingError(f"{run}: {problem}; {advice} or train for more updates")
 
 
 def count_epoch_updates(pairs: EncodedPairs, options: TrainSection) -> int:
@@ -313,7 +313,7 @@ def _report(state: TrainState[Any], learning_rate: float, max_skipped: int) -> I
             if progress.skipped_in_row > max_skipped:
                 times = f"for {progress.skipped_in_row} updates in a row, which were skipped"
                 advice = "lower train.optimizer.learning_rate or set train.optimizer.clip_norm"
-                what = f"update {update}: loss or gradient not finite {times}"
-                raise TrainingError(f"{what}; {advice}; weights and checkpoints are unchanged")
+                problem = f"update {update}: loss or gradient not finite {times}"
+                raise TrainingError(f"{problem}; {advice}; weights and checkpoints are unchanged")
     mean_loss, mean_norm = (loss / tokens, norm / updates) if updates else (math.nan, math.nan)
     yield Reported(progress.update, progress.epoch, mean_loss, mean_norm, learning_rate, tokens / seconds)

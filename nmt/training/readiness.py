@@ -214,8 +214,8 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: NewModel) 
     yield Finding("decoding", sum(same) >= len(pairs) / 2 if learnt else None, text)
     for n in range(min(SHOWN, len(pairs))):
         source = " ".join(data.src_vocabulary.decode(sources[n]))
-        found, reference = (" ".join(data.tgt_vocabulary.decode(ids)) for ids in (made[n], references[n]))
-        yield Finding("sample", same[n] or None, f"{source} -> {found} (reference: {reference})")
+        translation, reference = (" ".join(data.tgt_vocabulary.decode(ids)) for ids in (made[n], references[n]))
+        yield Finding("sample", same[n] or None, f"{source} -> {translation} (reference: {reference})")
 
 
 def typical_pairs(pairs: EncodedPairs, number: int) -> NDArray[np.int64]:

@@ -104,16 +104,16 @@ def describe_changes(
     if fatal:
         advice = "set the old value, or start a new run from the weights with parent=RUN"
         raise ConfigError(f"cannot be resumed with another {', '.join(fatal)}: {advice}")
-    other = sorted(name for name in {**origin.data, **identity} if origin.data.get(name) != identity.get(name))
-    if other:
+    differing = sorted(name for name in {**origin.data, **identity} if origin.data.get(name) != identity.get(name))
+    if differing:
         advice = "preprocess as before, or start a new run"
-        raise DataError(f"the data has changed since the checkpoint: {list_names(other, 20)}; {advice}")
+        raise DataError(f"the data has changed since the checkpoint: {list_names(differing, 20)}; {advice}")
     lines = [f"changed since the checkpoint: {', '.join(changed)}"] if changed else []
     if influential:
         lines.append("from here on, the run differs from an unchanged one")
-    both = {key: (there, environment[key]) for key, there in origin.environment.items() if key in environment}
+    values = {key: (there, environment[key]) for key, there in origin.environment.items() if key in environment}
     moved = [
-        f"{key} ({shorten(repr(there))} there, {here!r} here)" for key, (there, here) in both.items() if there != here
+        f"{key} ({shorten(repr(there))} there, {here!r} here)" for key, (there, here) in values.items() if there != here
     ]
     if moved:
         lines.append(f"another environment: {', '.join(moved)}; results will be close, but not bit for bit the same")

@@ -73,8 +73,8 @@ def list_runs(directory: Path) -> Table:
     runs = sorted((path.parent for path in next(filter(None, searches), [])), key=last_change)
     if not runs:
         there = "is not a directory" if directory.exists() else "does not exist"
-        what = "contains no runs" if directory.is_dir() else there
-        raise DataError(f"{directory}: {what}; train first, or give the folder of your runs")
+        problem = "contains no runs" if directory.is_dir() else there
+        raise DataError(f"{directory}: {problem}; train first, or give the folder of your runs")
     default = None
     if directory.resolve() == RUNS.resolve():
         with contextlib.suppress(CheckpointError):

@@ -150,7 +150,7 @@ def _take_weights(model: Seq2Seq, data: DataDirectory, parent: SavedModel) -> st
     initial = model.state_dict()
     weights = parent.model.state_dict()
     counts = []
-    for part, side, what in (("encoder", "src", "source"), ("decoder", "tgt", "target")):
+    for part, side, noun in (("encoder", "src", "source"), ("decoder", "tgt", "target")):
         here, there = (getattr(owner, f"{side}_vocabulary").tokens for owner in (data, parent))
         places = {token: row for row, token in enumerate(there)}
         rows = [row for row, token in enumerate(here) if token in places]
@@ -158,7 +158,7 @@ def _take_weights(model: Seq2Seq, data: DataDirectory, parent: SavedModel) -> st
             initial[name][rows] = weights[name][[places[here[row]] for row in rows]]
             weights[name] = initial[name]
         special = len(SPECIAL_TOKENS)
-        counts.append(f"{len(rows) - special:,} of the {len(here) - special:,} {what} pieces")
+        counts.append(f"{len(rows) - special:,} of the {len(here) - special:,} {noun} pieces")
     model.load_state_dict(weights)
     return " and ".join(counts)
 

@@ -179,8 +179,8 @@ def _process_tensors(state: TrainState[Any]) -> dict[str, Tensor]:
     """The state that differs between processes."""
     device = state.meter.device
     meter = state.meter
-    own = {"random.cpu": torch.get_rng_state(), "meter.sums": meter.sums, "meter.counts": meter.counts}
-    own["meter.skipped"] = torch.stack(meter.skipped) if meter.skipped else torch.zeros(0, device=device)
+    tensors = {"random.cpu": torch.get_rng_state(), "meter.sums": meter.sums, "meter.counts": meter.counts}
+    tensors["meter.skipped"] = torch.stack(meter.skipped) if meter.skipped else torch.zeros(0, device=device)
     if device.type == "cuda":
-        own["random.cuda"] = torch.cuda.get_rng_state(device)
-    return own
+        tensors["random.cuda"] = torch.cuda.get_rng_state(device)
+    return tensors

@@ -57,9 +57,9 @@ def check_text(folder: Path, checksums: Mapping[str, str], advice: str | Message
             )
 
 
-def _add_seen(path: Path, other: Path) -> None:
+def _add_seen(path: Path, source: Path) -> None:
     here = load_seen(path)
-    there = load_seen(check_file(other, other.parent, MAX_TEXT_FILE))
+    there = load_seen(check_file(source, source.parent, MAX_TEXT_FILE))
     if here is None or there is None:
         path.unlink(missing_ok=True)
     else:

@@ -57,8 +57,8 @@ def draw_alignment(translation: Translation, picture: Path) -> None:
     if not np.any(weights):
         raise ConfigError("this model has no attention to draw (model.attention.score: none); use another model")
     if (longest := max(len(rows), len(columns))) > MAX_DRAWN:
-        what = f"the text has {longest:,} tokens, and a picture shows at most {MAX_DRAWN}"
-        raise DataError(f"{picture}: {what}; give one sentence at a time")
+        problem = f"the text has {longest:,} tokens, and a picture shows at most {MAX_DRAWN}"
+        raise DataError(f"{picture}: {problem}; give one sentence at a time")
     with naming(picture, picture.parent):
         margin = step_statistics(torch.tensor(weights).unsqueeze(1)).columns()
         save_figure(make_heatmap(np.array(weights), columns, rows, margin), picture)

@@ -76,12 +76,12 @@ def repair_copies(src_tokens: Sequence[str], tokens: Sequence[str], log_probs: S
     """
     source = _find_words(src_tokens, [0.0] * len(src_tokens))
     target = _find_words(tokens, log_probs)
-    rivals = [other for other in target if not any(one.is_in(other) for one in source)]
+    rivals = [rival for rival in target if not any(word.is_in(rival) for word in source)]
     repaired = list(tokens)
     for word in source:
-        if not word.may_be_copied or any(word.is_in(other) for other in target):
+        if not word.may_be_copied or any(word.is_in(target_word) for target_word in target):
             continue
-        similarity, wrong = max(((word.similarity(other), other) for other in rivals), default=(0.0, word))
+        similarity, wrong = max(((word.similarity(rival), rival) for rival in rivals), default=(0.0, word))
         if similarity >= SIMILAR:
             rivals.remove(wrong)
             copied = write_like(word.copied, wrong.copied) if word.key.isdecimal() else word.copied

@@ -119,10 +119,10 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
     device = resolve_device(settings.device)
     models = [load_model(directory, device, settings.allowed_classes) for directory in directories]
     saved, *others = models
-    for other in others:
-        if text_of(other) != text_of(saved):
+    for further in others:
+        if text_of(further) != text_of(saved):
             raise CheckpointError(
-                f"{other.path}: has other vocabularies or another tokenizer than {saved.path}; models that translate "
+                f"{further.path}: has other vocabularies or another tokenizer than {saved.path}; models that translate "
                 "together must share them"
             )
     options = with_search_options(saved.config, settings.search, settings.overrides)
@@ -140,7 +140,7 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
         if not options.replace_unknown:
             raise ConfigError("{file}: needs decode.replace_unknown, which is off in this model", file=file)
         entries = read_dictionary(settings.dictionary, processor)
-    more = [other.model for other in others]
+    more = [saved.model for saved in others]
     paths_of_models = ", ".join(str(model.path) for model in models)
     score = saved.config.model.mechanism.score
     described = f"{paths_of_models}: {direction.source} to {direction.target}, {score} attention"

@@ -36,7 +36,7 @@ def within_memory(options: DecodeSection, lines: int) -> contextlib.AbstractCont
 
 
 def translate_texts(
-    translator: Translator, texts: Sequence[str], what: str, *, with_alignment: bool = False
+    translator: Translator, texts: Sequence[str], task: str, *, with_alignment: bool = False
 ) -> list[Translation]:
     """Translate texts, with a progress bar; for the arguments see `Translator.translate`.
 
@@ -44,7 +44,7 @@ def translate_texts(
         OutOfMemory: Memory ran out.
     """
     with (
-        progress_bar(total=len(texts), unit=" sentences", desc=what, leave=False) as bar,
+        progress_bar(total=len(texts), unit=" sentences", desc=task, leave=False) as bar,
         within_memory(translator.options, len(texts)),
     ):
         return translator.translate(texts, with_alignment=with_alignment, advance=bar.update)

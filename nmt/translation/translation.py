@@ -77,7 +77,11 @@ class Translation:
         At most about a megabyte is drawn, as a notebook stores it. A wide map scrolls by itself.
         """
         parts = [f"<p>{html.escape(self.text)}</p>"]
-        attended = [one for one in self.sentences or [self] if one.alignment is not None and bool(one.alignment.any())]
+        attended = [
+            translation
+            for translation in self.sentences or [self]
+            if translation.alignment is not None and bool(translation.alignment.any())
+        ]
         size = drawn = 0
         for sentence in attended:
             weights, columns, rows = sentence.weights
@@ -91,6 +95,6 @@ class Translation:
             parts.append(part)
             drawn += 1
         if drawn < len(attended):
-            what = f"{drawn:,} of {len(attended):,} sentences are" if drawn else "The attention is not"
-            parts.append(f"<p>{what} drawn here; `attention` is the array of a translation.</p>")
+            problem = f"{drawn:,} of {len(attended):,} sentences are" if drawn else "The attention is not"
+            parts.append(f"<p>{problem} drawn here; `attention` is the array of a translation.</p>")
         return "".join(parts)

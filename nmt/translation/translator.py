@@ -88,7 +88,7 @@ class Translator:
         self.splitter = splitter
         self.dictionary = dictionary
         self.repairs = False
-        limits = filter(None, (one.encoder.max_length for one in self.searcher.models))
+        limits = filter(None, (model.encoder.max_length for model in self.searcher.models))
         self.max_source_length = min([MAX_SOURCE_LENGTH, *(limit - 1 for limit in limits)])
         self._tokenizing = threading.Lock()  # spaCy fills caches while tokenising
 
@@ -173,7 +173,7 @@ class Translator:
 
         parts = [part for line in sentences for part in line]
         results = iter(self.translate_tokens(parts, 1 if n_best is None else n_best, with_alignment, finish))
-        translations = list(map(self.join, lines, ([next(results) for _ in own] for own in sentences)))
+        translations = list(map(self.join, lines, ([next(results) for _ in parts] for parts in sentences)))
         chosen = [ranked[0] for ranked in translations] if n_best is None else translations
         return chosen[0] if isinstance(texts, str) else chosen
 
@@ -285,7 +285,9 @@ class Translator:
             raise CheckpointError(DIVERGED)
         translations = [[Translation("")] for _ in sources]
         for n, best in zip(order, hypotheses, strict=True):
-            translations[n] = [self._render(one, sources[n], target_tokens[n] if target_tokens else ()) for one in best]
+            translations[n] = [
+                self._render(hypothesis, sources[n], target_tokens[n] if target_tokens else ()) for hypothesis in best
+            ]
         return translations
 
     def _inside_words(self) -> torch.Tensor:
@@ -325,7 +327,7 @@ class Translator:
                 line[:] = [capitalize(sentence, self._casings[0]) for sentence in line]
             if self.splitter and base_language(self.splitter.language) == "en":
                 sentences = [
-                    [untitle(one, self._rarity) if is_title(one) else one for one in line] for line in sentences
+                    [untitle(word, self._rarity) if is_title(word) else word for word in line] for line in sentences
                 ]
             tokens = iter(self.processor.tokenize_source([sentence for line in sentences for sentence in line]))
             return [[part for _ in line for part in self._cut(next(tokens))] for line in sentences]
@@ -372,7 +374,9 @@ class Translator:
             loops = [n for n, tokens in enumerate(read) if self._is_loop(tokens, translations[n][0])]
             beams = self._search([read[n] for n in loops], self.options.beam_size, with_alignment)
             for n, beam in zip(loops, beams, strict=True):
-                translations[n] = [one for one in beam if one.text and not self._is_loop(read[n], one)][:n_best]
+                translations[n] = [
+                    hypothesis for hypothesis in beam if hypothesis.text and not self._is_loop(read[n], hypothesis)
+                ][:n_best]
             kept |= {n: read[n] for n in loops if not translations[n]}
             if self.processor.src_tokenizer.kind == self.processor.tgt_tokenizer.kind == "subword":
                 translations = [list(map(self._with_copies, ranked)) for ranked in translations]
@@ -411,7 +415,10 @@ class Translator:
         translations = join_sentences(sentences, self.splitter.glue if self.splitter else " ")
         if not is_in_capitals(line):
             return translations
-        return [dataclasses.replace(one, text=upper(one.text, self._casings[1])) for one in translations]
+        return [
+            dataclasses.replace(translation, text=upper(translation.text, self._casings[1]))
+            for translation in translations
+        ]
 
     def _cut(self, tokens: list[str]) -> Iterable[list[str]]:
         """A sentence that can be read whole, or parts of it that are short enough to be translated whole."""

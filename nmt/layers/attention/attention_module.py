@@ -47,12 +47,12 @@ class AttentionModule(nn.Module):
         steps = queries.unsqueeze(1) if queries.dim() == 2 else queries
         given = mask
         mask = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device) if mask is None else mask
-        found = [list(part.shape) for part in (steps, states, mask)]
+        actual = [list(part.shape) for part in (steps, states, mask)]
         wanted = [[len(states), *steps.shape[1:2], self.query_size], [*states.shape[:2], self.key_size]]
-        if found != [*wanted, list(states.shape[:2])] or mask.dtype != torch.bool:
+        if actual != [*wanted, list(states.shape[:2])] or mask.dtype != torch.bool:
             shapes = f"queries [B, N, {self.query_size}], states [B, S, {self.key_size}] and a mask [B, S] of booleans"
-            seen = "no mask" if given is None else f"{found[2]} of {mask.dtype}"
-            raise DataError(f"expected {shapes}, found {list(queries.shape)}, {found[1]} and {seen}")
+            seen = "no mask" if given is None else f"{actual[2]} of {mask.dtype}"
+            raise DataError(f"expected {shapes}, found {list(queries.shape)}, {actual[1]} and {seen}")
         lengths = mask.sum(dim=1)
         words = torch.arange(mask.size(1), device=mask.device) < lengths.unsqueeze(1)
         if not lengths.all() or not torch.equal(mask, words):

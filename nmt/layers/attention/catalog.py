@@ -68,11 +68,11 @@ def list_mechanisms() -> list[Mechanism]:
 def describe_mechanisms() -> str:
     """The mechanisms for a person to read: a block of each, then the classes of work."""
     blocks = []
-    for one in list_mechanisms():
-        notes = {"work": f"({one.work})", "limits": "; ".join(one.limits), "paper": one.paper}
-        lines = [one.summary, *(f"{name}: {note}" for name, note in notes.items() if note)]
+    for mechanism in list_mechanisms():
+        notes = {"work": f"({mechanism.work})", "limits": "; ".join(mechanism.limits), "paper": mechanism.paper}
+        lines = [mechanism.summary, *(f"{name}: {note}" for name, note in notes.items() if note)]
         indented = (textwrap.fill(line, LINE, initial_indent="  ", subsequent_indent="    ") for line in lines)
-        blocks.append("\n".join([f"{one.key}: {', '.join(one.names)}", *indented]))
+        blocks.append("\n".join([f"{mechanism.key}: {', '.join(mechanism.names)}", *indented]))
     return "\n\n".join([*blocks, WORK_CLASSES])
 
 
@@ -100,7 +100,7 @@ def _summary(kind: type) -> str:
 def describe_mechanism(section: ModelSection) -> tuple[str, str]:
     """The attention of a model, in a few words, and the equation of its score with its source."""
     attention = section.mechanism
-    score = next((one for one in _list_scores() if attention.score in one.names), None)
+    score = next((score for score in _list_scores() if attention.score in score.names), None)
     order, feedback = section.decoder.traits
     parts = [attention.score, order]
     parts += [f"{attention.heads} heads"] if attention.heads > 1 else []

@@ -121,12 +121,12 @@ def _gru_update(gates: Tensor, from_hidden: Tensor, hidden: Tensor) -> tuple[Ten
         h', and for the gradient: reset and update gate [B, 2 * H], n, and the part u_n of its input [B, H].
     """
     size = hidden.size(1)
-    both = (gates[:, : 2 * size] + from_hidden[:, : 2 * size]).sigmoid_()  # [B, 2 * H]
-    reset, update = both.chunk(2, dim=1)
+    gates_of_both = (gates[:, : 2 * size] + from_hidden[:, : 2 * size]).sigmoid_()  # [B, 2 * H]
+    reset, update = gates_of_both.chunk(2, dim=1)
     inner = from_hidden[:, 2 * size :]
     candidate = tanh_of(torch.addcmul(gates[:, 2 * size :], reset, inner))
     new = torch.sub(hidden, candidate).mul_(update).add_(candidate)
-    return new, both, candidate, inner
+    return new, gates_of_both, candidate, inner
 
 
 def _gru_gradients(

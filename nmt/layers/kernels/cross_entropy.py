@@ -184,7 +184,9 @@ class _OutputLoss(torch.autograd.Function):
             d_chunk = (difference @ kernel)[: readings * len(words)]
             gradients[0].view(shape)[:, part] = d_chunk.view(chunk.shape)
             sums = [(difference.t() @ rows).to(exact), d_logits.sum(dim=0)]
-            gradients[1:] = [one.add_(other) for one, other in zip(gradients[1:], sums, strict=True)] if first else sums
+            gradients[1:] = (
+                [gradient.add_(more) for gradient, more in zip(gradients[1:], sums, strict=True)] if first else sums
+            )
         ctx.save_for_backward(*gradients)
         ctx.dtypes = readouts.dtype, weight.dtype, bias.dtype
         return total

@@ -61,8 +61,8 @@ class Cache(NamedTuple):
         rows = len(self.prefixes)
         width = layout.width
         slots = torch.arange(rows, device=keys.device) if layout.slots is None else layout.slots
-        own = (slots % width).unsqueeze(1) == torch.arange(width, device=keys.device)  # [R, N]
-        prefixes = torch.cat([self.prefixes, own], dim=1)
+        is_own = (slots % width).unsqueeze(1) == torch.arange(width, device=keys.device)  # [R, N]
+        prefixes = torch.cat([self.prefixes, is_own], dim=1)
         return Cache(_join(self.keys, keys), _join(self.values, values), prefixes, layout)
 
     @property
