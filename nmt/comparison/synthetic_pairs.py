@@ -81,7 +81,7 @@ class Steps:
         return ScoringRules.for_config(self.config)
 
     def check(self) -> Config:
-        """The config of the final model; what cannot work is said before anything is written.
+        """The config of the final model; impossible choices are reported before anything is written.
 
         Raises:
             NmtError: A text cannot be read, a teacher is no model for these languages, or a value is impossible.
@@ -149,7 +149,7 @@ class Steps:
         return [*map(Path, self.text), *corpora, *teachers]
 
     def run(self, complete: Config) -> tuple[list[ReportSection], ModelEvaluation]:
-        """Do what is left to do; a student of teachers has new weights, and what is `auto` as for the pairs alone.
+        """Do what is left to do; a student of teachers has new weights, and resolves `auto` as for only the pairs.
 
         Args:
             complete: The config of the final model.

@@ -115,7 +115,7 @@ def higher_is_better(key: str) -> bool:
 
 
 SIGNIFICANT = 0.05
-"""A difference is said to be better or worse if its p-value is smaller."""
+"""A difference is called better or worse if its p-value is smaller."""
 
 
 def name_direction(difference: float, key: str = "bleu") -> str:

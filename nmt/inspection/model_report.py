@@ -143,12 +143,12 @@ def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
     scores = evaluation.scores.values()
     intervals = ["–" if score.confidence is None else f"± {score.confidence:.2f}" for score in scores]
     numbers = {score.name: [f"{score.value:.2f}", half] for score, half in zip(scores, intervals, strict=True)}
-    yield _define(numbers, ["score", "95% interval"], "Scores, with what other sentences of this kind would change")
+    yield _define(numbers, ["score", "95% interval"], "Scores with 95% confidence intervals")
     if evaluation.comparisons:
         yield replace(evaluation.comparison_table, caption="Compared with others")
         yield (
-            "p is the probability of a difference this large, in either direction, if both were equally good, by a "
-            f"paired bootstrap, and better or worse is said where it is below {SIGNIFICANT}; it says nothing of how "
+            "p is the probability of a difference this large, in either direction, if both systems were equally good "
+            f"(paired bootstrap). A system is called better or worse if p is below {SIGNIFICANT}. p does not tell how "
             "another seed would have turned out."
         )
     yield (

@@ -1,4 +1,4 @@
-"""What the commands have in common: their help, how their errors are said, and what they show."""
+"""What the commands have in common: their help, the dialect of their errors, and their output."""
 
 import contextlib
 import importlib

@@ -44,5 +44,5 @@ class CommandLine:
         return " ".join([shlex.join(call.launcher), call.function, *words])
 
     def _option(self, name: str) -> str:
-        """The name of an option; a parameter that the command does not have is said as one of the same name."""
+        """The name of an option; a parameter that the command does not have becomes an option of the same name."""
         return self.options.get(name) or f"--{name.replace('_', '-')}"

@@ -51,7 +51,7 @@ def _matching_settings(command: Any, option: str) -> list[str]:
     """The settings, as --set KEY=VALUE, whose keys an option may mean; none for a command without --set.
 
     A key is meant by its last part, by its last two, or by the initials of the last: --batch-size, --lr. Keys of the
-    command's own section, as `train` of nmt train, come alone.
+    command's own section, as `train` of nmt train, leave out all others.
     """
     from nmt.config.description import describe_keys
 

@@ -33,7 +33,7 @@ class RecurrentStack(nn.Module, ABC):
 
     The LSTM is that of Hochreiter & Schmidhuber (1997) with forget gates and without peepholes. The GRU is torch's:
     the reset gate multiplies U h + d, after the product (Cho et al., 2014, multiply h before it). The plain cell,
-    rnn, is Elman's (1990) with tanh; it has no gates, and what is said of gates holds for its new state before tanh.
+    rnn, is Elman's (1990) with tanh; it has no gates, and statements about gates hold for its new state before tanh.
 
     Args:
         section: The kind of cell and its units.

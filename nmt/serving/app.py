@@ -469,9 +469,9 @@ class App:
         if not self._pages.allows_host(host):
             if host and not is_host(host):  # which no option could allow
                 return _refusal(400, f"the header Host is not the name of a server: {shorten(host)}")
-            name = shorten(host) or "a server without a name"
+            name = shorten(host) or "(none)"
             option = Parameter("allowed_hosts")
-            return _refusal(400, f"this server is not known as {name}; start it with {option}")
+            return _refusal(400, f"unknown host name {name}: start the server with {option}")
         if not self._pages.allows_origin(headers.get("origin"), host):
             option = Parameter("allowed_origins")
             return _refusal(403, f"pages of other origins may not use this server; start it with {option}")

@@ -230,7 +230,7 @@ def test_the_command_serves_and_stops(tmp_path: Path) -> None:
         assert reply.json()["alternatives"] == []
         assert httpx.post(f"{url}/translate", json={**fields, "api_key": "three"}, timeout=20).status_code == 403
         foreign = httpx.get(f"{url}/health", headers={"Host": "mt.example"}, timeout=20)
-        assert foreign.json()["error"].endswith("not known as mt.example; start it with --allow-host")
+        assert foreign.json()["error"].endswith("unknown host name mt.example: start the server with --allow-host")
         with socket.create_connection((httpx.URL(url).host, httpx.URL(url).port or 80)):
             process.send_signal(signal.SIGTERM)
             *requests, last = process.communicate(timeout=20)[1].splitlines()

@@ -1,4 +1,4 @@
-"""Memories of the past: features of earlier alignments for the score."""
+"""Scores that take earlier attention weights into account: coverage and location features."""
 
 from abc import ABC
 from typing import ClassVar

@@ -1,0 +1,67 @@
+"""Words that the project's English does without, in docstrings, messages and help; the reasons are in CONTRIBUTING."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "nmt"
+SUBSTITUTIONS = {
+    r"(?m)(?:^|: )Whether\b(?! to)": "True if",
+    r"\bmend(?:s|ed|ing)?\b": "fix",
+    r"; put\b|\bput (?:null|it|them|the|a)\b": "set",
+    r"\balone(?=[.,;:)]|$)": "only",
+    r"\b(?:is|are|was|were) said\b": "is reported",
+    r"\bin order to\b": "to",
+    r"\b[Uu]tili[sz]e": "use",
+    r"\be\.g\.|\bi\.e\.|\betc\.": "such as, that is, and so on",
+    r"\b[Pp]lease\b": "nothing",
+    r"\b[Ss]imply\b": "nothing",
+    r"\b[Vv]ia\b": "by or through",
+    r"\b[Dd]ue to\b": "because of",
+    r"\b[Pp]rior to\b": "before",
+    r"\bis able to\b": "can",
+    r"\bupon\b": "on",
+}
+"""What is refused, and what stands there instead."""
+ALLOWED = {"pairs alone": "a label: the pairs by themselves, beside the same pairs with synthetic ones"}
+"""Strings that may hold such words, with the reasons."""
+
+
+def texts(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of each string of a module that has several words: docstrings, messages and help."""
+    for node in ast.walk(ast.parse(source)):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+        if is_text and node.value not in ALLOWED:  # type: ignore[attr-defined]
+            yield node.lineno, node.value  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_refused"),
+    [
+        ("Whether it is so.", True),
+        ("Args:\n    frozen: Whether weights change.", True),
+        ("Find out whether it is so.", False),
+        ("no part of it; put null", True),
+        ("output", False),
+        ("counted on the training split alone.", True),
+        ("each sentence alone in its batch", False),
+        ("the format is said first", True),
+        ("via the server", True),
+    ],
+)
+def test_a_word_is_recognised(text: str, is_refused: bool) -> None:
+    assert any(re.search(pattern, text) for pattern in SUBSTITUTIONS) == is_refused
+
+
+@pytest.mark.parametrize("pattern", SUBSTITUTIONS)
+def test_strings_of_the_package_say_it_plainly(pattern: str) -> None:
+    found = [
+        f"nmt/{path.relative_to(PACKAGE).as_posix()}:{line}: {match[0]!r} in {text[:60]!r}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for line, text in texts(path.read_text(encoding="utf-8"))
+        for match in re.finditer(pattern, text)
+    ]
+    assert found == [], f"write: {SUBSTITUTIONS[pattern]}"
