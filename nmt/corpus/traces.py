@@ -462,8 +462,8 @@ def _search_shift(split: str, runs: Sequence[Run]) -> Iterator[TraceReport]:
     Long sentences have long translations: the lengths of both sides correlate. If they correlate more with those some
     lines below or above, the sides are shifted. Correlations are compared by Fisher's z, whose standard error depends
     only on the number of pairs. All shifts are measured on the same source lines, so that an order of lines, such as
-    by length, helps all of them alike. First all runs are taken together; then each by itself, as a line may be missing in
-    the middle of a file.
+    by length, helps all of them alike. First all runs are taken together; then each by itself, as a line may be
+    missing in the middle of a file.
     """
     lengths = [np.log1p([[len(src), len(tgt)] for src, tgt in run.pairs]) for run in runs]
     pairs = sum(map(len, lengths))
