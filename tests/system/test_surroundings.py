@@ -136,9 +136,8 @@ def test_training_is_the_same(
 
 @pytest.fixture
 def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small model overfits a few pairs in few updates at a high learning rate."""
-    monkeypatch.setattr(readiness, "OVERFIT_PAIRS", 4)
-    monkeypatch.setattr(readiness, "OVERFIT_RATE", 0.05)
+    """A small model overfits in few updates at a high learning rate."""
+    monkeypatch.setattr(readiness, "OVERFIT_RATE", 0.03)
     monkeypatch.setattr(readiness, "TIMED_UPDATES", 2)
 
 
