@@ -17,9 +17,6 @@ WORSE = [  # all is finite, and worse than guessing
     "train.epochs=1",
     "train.optimizer={name: sgd, learning_rate: 30.0, clip_norm: null}",
 ]
-    "train.epochs=1",
-    "train.optimizer={name: sgd, learning_rate: 30.0, clip_norm: null}",
-]  # all is finite, and worse than guessing
 
 
 @pytest.fixture

@@ -136,8 +136,9 @@ def test_training_is_the_same(
 
 @pytest.fixture
 def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small model overfits in few updates at a high learning rate."""
-    monkeypatch.setattr(readiness, "OVERFIT_RATE", 0.03)
+    """A small model overfits few pairs in few updates at a high learning rate."""
+    monkeypatch.setattr(readiness, "OVERFIT_PAIRS", 8)
+    monkeypatch.setattr(readiness, "OVERFIT_RATE", 0.1)
     monkeypatch.setattr(readiness, "TIMED_UPDATES", 2)
 
 
