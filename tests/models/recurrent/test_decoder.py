@@ -103,6 +103,14 @@ def test_rows_of_a_state_are_selected_together() -> None:
     assert picked.history["previous"].squeeze(-1).tolist() == [[42, 42], [43, 45]]
 
 
+def test_rows_of_a_state_change_places_where_none_is_lost() -> None:
+    rows = torch.arange(3.0)
+    state = RecurrentDecoderState((rows.view(1, 3, 1),), rows.view(3, 1), {"step": rows}, Layout(1, 3))
+    picked = state.select(torch.tensor([2, 0, 1]), Layout(1, 3))
+    assert picked.recurrent[0].flatten().tolist() == picked.feedback.flatten().tolist() == [2, 0, 1]
+    assert picked.history["step"].tolist() == [[2, 0, 1]]
+
+
 def test_selecting_repeats_one_row_per_sentence_into_a_beam() -> None:
     rows = torch.arange(2.0)
     state = RecurrentDecoderState((rows.view(1, 2, 1),), rows.view(2, 1)[:, :0], {"step": rows}, Layout(2))
