@@ -244,6 +244,16 @@ def browser(chromium: Page) -> Iterator[Page]:
 
 
 @pytest.fixture
+def page(chromium: Page) -> Iterator[Page]:
+    """A browser that may meet problems, and leaves the page and forgets what was set when the test is over."""
+    chromium.problems.clear()
+    yield chromium
+    chromium.call("Network.disable")
+    chromium.prefer("light")
+    chromium.open("about:blank", 1200)
+
+
+@pytest.fixture
 def no_pictures() -> Iterator[None]:
     """As `without_pictures`, for a whole test."""
     with without_pictures():
