@@ -80,7 +80,11 @@ function run(ids, decode) {
   let step = work.next();
   while (!step.done) step = work.next();
   const { nodes, ends } = step.value, steps = trace(nodes, ends[0]);
+  const lengths = nodes.map((_, number) => trace(nodes, number).length), over = ends.map((number) => lengths[number]);
+  const widths = lengths.map((length) =>
+    lengths.filter((each) => each === length).length + over.filter((each) => each < length).length);
   return {
+    width: Math.max(...widths),
     ids: steps.map(({ word }) => word), score: nodes[ends[0]].score,
     alignment: steps.map(({ alignment }) => Array.from(alignment)),
   };
@@ -153,6 +157,7 @@ def test_words_scores_and_attention_are_those_of_the_model(variant: str, browser
         )
         for own, other in zip(expected, found, strict=True):
             assert other["ids"] == [*own.ids, *[EOS_ID] * own.complete]
+            assert other["width"] <= beam_size  # with those that have ended, which keep their places
             assert other["score"] == pytest.approx(own.score, abs=1e-4)
             assert own.alignment is not None
             weights = torch.tensor(other["alignment"], dtype=torch.float32).view(own.alignment.shape)

@@ -323,18 +323,21 @@ def test_a_client_that_reads_nothing_is_disconnected(patience: float) -> None:
 
 
 @pytest.mark.parametrize("size", [b"/explore", b"/health"])
-def test_a_client_that_reads_too_slowly_is_disconnected(size: bytes) -> None:
+def test_a_client_that_reads_too_slowly_is_disconnected(size: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It makes some progress within each time limit."""
+    monkeypatch.setattr(nmt.serving.server, "SEND_BUFFER", 1 << 12)
+    monkeypatch.setattr(nmt.serving.server, "MIN_READING", 1 << 18)
     number, found = 4000 if size == b"/health" else 60, b""
     ask = b"GET " + size + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with serving(limits={"idle_seconds": 0.3}) as client, socket.socket() as connection:
+    with serving(limits={"idle_seconds": 0.5}) as client, socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(10)
         connection.connect((client.base_url.host, client.base_url.port or 80))
         threading.Thread(target=lambda: _send(connection, ask * number)).start()
         with contextlib.suppress(ConnectionError):
-            for _ in range(8):  # 1 kB per second
-                found += connection.recv(200)
-                time.sleep(0.2)
+            for _ in range(40):  # 40 kB per second
+                found += connection.recv(1600)
+                time.sleep(0.04)
             while chunk := connection.recv(1 << 16):
                 found += chunk
         assert client.get("/health").status_code == 200
