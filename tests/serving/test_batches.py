@@ -101,6 +101,13 @@ def test_clients_take_turns_whatever_the_number_of_their_requests(gated: Gated, 
     assert found[7:] == ["a1", "b1", "c1", "a2", "b2", "c2"]
 
 
+def test_a_client_that_comes_later_is_not_owed_what_others_have_had(gated: Gated, batcher: Batcher) -> None:
+    gated.options = gated.options.model_copy(update={"batch_size": 1})
+    first = batcher.translate([["go"] * 20, ["a0"], ["a1"], ["a2"]], client="first")
+    meanwhile(gated, first, batcher.translate([["b0"], ["b1"], ["b2"]], client="later"))
+    assert [text for (text,) in gated.batches[1:]] == ["a0", "b0", "a1", "b1", "a2", "b2"]
+
+
 @pytest.mark.parametrize(("client", "second"), [("one", 9), ("many", 5)])
 def test_heavy_work_counts_as_many_tokens(gated: Gated, batcher: Batcher, client: str, second: int) -> None:
     gated.options = gated.options.model_copy(update={"batch_size": 1})
