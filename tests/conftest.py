@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from nmt.drawing.charts import draw_learning_curve
+from nmt.evaluation.metrics import compare_systems
 from nmt.interface.app import main
 from nmt.training import loop
 from nmt.training.checkpoint import newest_checkpoint
@@ -242,9 +244,35 @@ def browser(chromium: Page) -> Iterator[Page]:
 
 
 @pytest.fixture
+def page(chromium: Page) -> Iterator[Page]:
+    """A browser that may meet problems, and leaves the page and forgets what was set when the test is over."""
+    chromium.problems.clear()
+    yield chromium
+    chromium.call("Network.disable")
+    chromium.prefer("light")
+    chromium.open("about:blank", 1200)
+
+
+@pytest.fixture
 def no_pictures() -> Iterator[None]:
     """As `without_pictures`, for a whole test."""
     with without_pictures():
+        yield
+
+
+@contextlib.contextmanager
+def few_trials() -> Iterator[None]:
+    """Intervals and tests of significance take most of the time of an evaluation of few sentences."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("nmt.evaluation.model_evaluation.RESAMPLES", 20)
+        patched.setattr("nmt.evaluation.model_evaluation.compare_systems", partial(compare_systems, samples=20))
+        yield
+
+
+@pytest.fixture
+def no_significance() -> Iterator[None]:
+    """As `few_trials`, for a whole test."""
+    with few_trials():
         yield
 
 
