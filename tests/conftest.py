@@ -69,6 +69,14 @@ train:
   log_every: 4
   device: cpu
 """
+SHORTER = {
+    "batch: {size: 8}": "batch: {size: 24}",
+    "learning_rate: 0.01": "learning_rate: 0.02",
+    "every: 7": "every: 3",
+    "every: 6": "every: 4",
+    "log_every: 4": "log_every: 2",
+}
+"""Changes of RANDOM_CONFIG for a run of a third of the updates, none of whose periods divides an epoch."""
 UPDATES = 30  # of a run of RANDOM_CONFIG: 120 training pairs, 15 updates an epoch
 
 
@@ -225,6 +233,21 @@ def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
         assert call("preprocess", "--config", config, "--output", data) == 0
         assert call("train", "--config", config, "--data", data, "--output", run) == 0
     return Project(root, config, data, run)
+
+
+@pytest.fixture(scope="session")
+def short_project(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The random project with larger batches: 10 updates, 5 an epoch, still depend on all that is random."""
+    root = tmp_path_factory.mktemp("short")
+    config, run = root / "short.yaml", root / "run"
+    text = random_project.config.read_text(encoding="utf-8")
+    for before, after in SHORTER.items():
+        assert before in text
+        text = text.replace(before, after)
+    config.write_text(text, encoding="utf-8")
+    with without_pictures():
+        assert call("train", "--config", config, "--data", random_project.data, "--output", run) == 0
+    return Project(root, config, random_project.data, run)
 
 
 @pytest.fixture(scope="module")
