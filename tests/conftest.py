@@ -221,8 +221,8 @@ def here(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 @pytest.fixture(scope="session")
-def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A small run that depends on all that is random, trained without interruption."""
+def random_data(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The data of the random project, whose run is not made yet."""
     root = tmp_path_factory.mktemp("random")
     source, config, data, run = root / "corpus.tsv", root / "random.yaml", root / "data", root / "run"
     write_reversal_corpus(source)
@@ -231,23 +231,30 @@ def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     config.write_text(RANDOM_CONFIG.format(source=source), encoding="utf-8")
     with without_pictures():
         assert call("preprocess", "--config", config, "--output", data) == 0
-        assert call("train", "--config", config, "--data", data, "--output", run) == 0
     return Project(root, config, data, run)
 
 
 @pytest.fixture(scope="session")
-def short_project(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The random project with larger batches: 10 updates, 5 an epoch, still depend on all that is random."""
+def random_project(random_data: Project) -> Project:
+    """A small run that depends on all that is random, trained without interruption."""
+    with without_pictures():
+        assert call(*train_arguments(random_data, random_data.run)) == 0
+    return random_data
+
+
+@pytest.fixture(scope="session")
+def short_project(random_data: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The random project with larger batches: its 10 updates, 5 an epoch, still depend on all that is random."""
     root = tmp_path_factory.mktemp("short")
-    config, run = root / "short.yaml", root / "run"
-    text = random_project.config.read_text(encoding="utf-8")
+    text = random_data.config.read_text(encoding="utf-8")
     for before, after in SHORTER.items():
         assert before in text
         text = text.replace(before, after)
-    config.write_text(text, encoding="utf-8")
+    short = Project(root, root / "short.yaml", random_data.data, root / "run")
+    short.config.write_text(text, encoding="utf-8")
     with without_pictures():
-        assert call("train", "--config", config, "--data", random_project.data, "--output", run) == 0
-    return Project(root, config, random_project.data, run)
+        assert call(*train_arguments(short, short.run)) == 0
+    return short
 
 
 @pytest.fixture(scope="module")

@@ -71,9 +71,11 @@ def test_a_healthy_project_is_fine_and_nothing_is_written(
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the loss falls is looked at after 20 updates, and over 10."""
+    """Whether the loss falls is looked at after 20 updates, and over 10; few pairs and updates are tried."""
     monkeypatch.setattr(readiness, "OVERFIT_UPDATES", 20)
     monkeypatch.setattr(readiness, "OVERFIT_WINDOW", 10)
+    monkeypatch.setattr(readiness, "OVERFIT_PAIRS", 6)
+    monkeypatch.setattr(readiness, "TIMED_UPDATES", 6)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def overfitting(project: Project, *settings: str) -> dict[str, Finding]:
 
 def test_a_loss_that_still_falls_is_no_problem(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "OVERFIT_LONGEST", 40)
-    found = overfitting(project, *sizes(12))
+    found = overfitting(project, *sizes(12), "decode.max_length=9")
     assert [found[name].ok for name in ("one batch overfits", "decoding")] == [None, None]
     assert " after 40 updates" in found["one batch overfits"].text
     assert found["one batch overfits"].text.endswith("not settled: the loss still falls")
@@ -221,6 +223,7 @@ def updates(project: Project, monkeypatch: pytest.MonkeyPatch, *settings: str) -
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.usefixtures("hasty")
 def test_the_longest_batch_comes_first(project: Project, monkeypatch: pytest.MonkeyPatch, accumulate: int) -> None:
     findings, sizes = updates(project, monkeypatch, f"train.batch.accumulate={accumulate}")
     assert sizes[0] == max(sizes) == sizes[min(2, accumulate) - 1]
