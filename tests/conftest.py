@@ -71,6 +71,14 @@ train:
   log_every: 4
   device: cpu
 """
+SHORTER = {
+    "batch: {size: 8}": "batch: {size: 24}",
+    "learning_rate: 0.01": "learning_rate: 0.02",
+    "every: 7": "every: 3",
+    "every: 6": "every: 4",
+    "log_every: 4": "log_every: 2",
+}
+"""Changes of RANDOM_CONFIG for a run of a third of the updates, none of whose periods divides an epoch."""
 UPDATES = 30  # of a run of RANDOM_CONFIG: 120 training pairs, 15 updates an epoch
 
 
@@ -215,8 +223,8 @@ def here(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 @pytest.fixture(scope="session")
-def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A small run that depends on all that is random, trained without interruption."""
+def random_data(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The data of the random project, whose run is not made yet."""
     root = tmp_path_factory.mktemp("random")
     source, config, data, run = root / "corpus.tsv", root / "random.yaml", root / "data", root / "run"
     write_reversal_corpus(source)
@@ -225,8 +233,30 @@ def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     config.write_text(RANDOM_CONFIG.format(source=source), encoding="utf-8")
     with without_pictures():
         assert call("preprocess", "--config", config, "--output", data) == 0
-        assert call("train", "--config", config, "--data", data, "--output", run) == 0
     return Project(root, config, data, run)
+
+
+@pytest.fixture(scope="session")
+def random_project(random_data: Project) -> Project:
+    """A small run that depends on all that is random, trained without interruption."""
+    with without_pictures():
+        assert call(*train_arguments(random_data, random_data.run)) == 0
+    return random_data
+
+
+@pytest.fixture(scope="session")
+def short_project(random_data: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The random project with larger batches: its 10 updates, 5 an epoch, still depend on all that is random."""
+    root = tmp_path_factory.mktemp("short")
+    text = random_data.config.read_text(encoding="utf-8")
+    for before, after in SHORTER.items():
+        assert before in text
+        text = text.replace(before, after)
+    short = Project(root, root / "short.yaml", random_data.data, root / "run")
+    short.config.write_text(text, encoding="utf-8")
+    with without_pictures():
+        assert call(*train_arguments(short, short.run)) == 0
+    return short
 
 
 @pytest.fixture(scope="module")
