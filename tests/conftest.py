@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import torch
 from browser import Page, browsing
+from filelock import FileLock
 from hypothesis import settings
 from safetensors.torch import load_file
 from torch import Tensor
@@ -198,18 +199,38 @@ def write_reversal_corpus(path: Path, number: int = 1500) -> None:
     path.write_text("\n".join(sorted(lines)) + "\n", encoding="utf-8")
 
 
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder of this process, which several processes of a test run make only once and copy."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        folder = factory.mktemp(name)
+        make(folder)
+        return folder
+    shared = factory.getbasetemp().parent / name
+    with FileLock(f"{shared}.lock"):
+        if not shared.exists():
+            unfinished = factory.mktemp(name)
+            make(unfinished)
+            unfinished.rename(shared)
+    return Path(shutil.copytree(shared, factory.getbasetemp() / name))
+
+
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The four real commands' first two, run once for all tests."""
-    root = tmp_path_factory.mktemp("project")
-    source, config = root / "corpus.tsv", root / "reversal.yaml"
-    write_reversal_corpus(source)
-    config.write_text(REVERSAL_CONFIG.format(source=source), encoding="utf-8")
-    with without_pictures() as patched:
-        patched.chdir(root)
-        assert call("preprocess", "--config", config) == 0
-        assert call("train", "--config", config) == 0
-    draw_learning_curve(root / "runs/reversal")  # once instead of at every validation
+
+    def make(root: Path) -> None:
+        source = root / "corpus.tsv"
+        write_reversal_corpus(source)
+        (root / "reversal.yaml").write_text(REVERSAL_CONFIG.format(source=source), encoding="utf-8")
+        with without_pictures() as patched:
+            patched.chdir(root)
+            assert call("preprocess", "--config", root / "reversal.yaml") == 0
+            assert call("train", "--config", root / "reversal.yaml") == 0
+        draw_learning_curve(root / "runs/reversal")  # once instead of at every validation
+
+    root = made_once(tmp_path_factory, "project", make)
+    config = root / "reversal.yaml"
+    config.write_text(REVERSAL_CONFIG.format(source=root / "corpus.tsv"), encoding="utf-8")  # of this copy
     return Project(root, config, root / "data/prepared/reversal", root / "runs/reversal")
 
 
