@@ -213,6 +213,20 @@ def test_a_launcher_gets_the_command_of_a_cell(random_project: Project, tmp_path
         assert "Without a result: device='cuda:99', seed 1." in text
 
 
+def test_a_cell_that_failed_is_waited_for_when_it_is_handed_over_again(
+    compared: Path, random_project: Project, tmp_path: Path, cli: Cli
+) -> None:
+    """The failure that the earlier command left is not that of the process that has yet to begin."""
+    output = shutil.copytree(compared, tmp_path / "out")
+    cell, result = output / "cells/attention.score-none-1", tmp_path / "result.json"
+    (cell / "result.json").rename(result)
+    (cell / "failure.txt").write_text("earlier", encoding="utf-8")
+    launcher = f"echo {{command}}; (sleep 0.3; mv {result} {cell}) >/dev/null 2>&1 &"
+    outcome = cli(*compare_command(random_project, output), "--launcher", launcher)
+    assert outcome.code == 0, outcome.err
+    assert read_table(output) == read_table(compared)
+
+
 @pytest.mark.soak
 def test_stopping_reaches_what_a_launcher_runs(random_project: Project, tmp_path: Path) -> None:
     cell = tmp_path / "out/cells/random-1"

@@ -85,6 +85,8 @@ def test_the_final_model_learns_from_both_and_from_nothing_else(finished: Path) 
     assert read(finished / "synthetic.de") == NEW
     alone, complete, reverse = (finished / name / "data" for name in ("alone", "complete", "reverse"))
     assert [(tgt, src) for src, tgt in training_pairs(alone)] == training_pairs(reverse)
+    updates = [read_json(finished / name / "run/run.json")["updates"] for name in ("alone", "reverse", "complete")]
+    assert updates == [24, 12, 24]
     report = read_json(complete / "report.json")
     kept = training_pairs(complete)[len(training_pairs(alone)) :]
     assert {(f"<bt> {src}".strip(), tgt) for src, tgt in zip(sources, NEW, strict=True)} >= set(kept)
