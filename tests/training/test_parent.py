@@ -121,9 +121,7 @@ def test_what_is_not_the_parent_s_is_refused(child: Project, run: Path, setting:
     assert not run.exists()
 
 
-def test_a_check_does_not_expect_much_of_new_vectors(
-    child: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_does_not_expect_much_of_new_vectors(child: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in ("OVERFIT_LONGEST", "TIMED_UPDATES"):  # of what is checked next
         monkeypatch.setattr(readiness, limit, 1)
     found = cli("check", child.config, "--data", child.data)
