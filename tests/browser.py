@@ -25,7 +25,12 @@ OPTIONS = (
 
 LEGIBILITY = """(() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const known = new Map();
   const numbers = (colour) => {
+    if (!known.has(colour)) known.set(colour, paintPixel(colour));
+    return known.get(colour);
+  };
+  const paintPixel = (colour) => {
     canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
     const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
     return [r, g, b, a / 255];
@@ -151,7 +156,7 @@ class Page:
         end = time.monotonic() + seconds
         while not self._holds(condition):
             assert time.monotonic() < end, condition
-            time.sleep(0.02)
+            time.sleep(0.005)
 
     def _holds(self, condition: str) -> bool:
         try:

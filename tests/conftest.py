@@ -12,17 +12,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from browser import Page, browsing
+from filelock import FileLock
 from hypothesis import settings
 from safetensors.torch import load_file
 from torch import Tensor
 
 from nmt.drawing.charts import draw_learning_curve
+from nmt.evaluation.metrics import compare_systems
 from nmt.interface.app import main
 from nmt.training import loop
 from nmt.training.checkpoint import newest_checkpoint
@@ -69,6 +72,14 @@ train:
   log_every: 4
   device: cpu
 """
+SHORTER = {
+    "batch: {size: 8}": "batch: {size: 24}",
+    "learning_rate: 0.01": "learning_rate: 0.02",
+    "every: 7": "every: 3",
+    "every: 6": "every: 4",
+    "log_every: 4": "log_every: 2",
+}
+"""Changes of RANDOM_CONFIG for a run of a third of the updates, none of whose periods divides an epoch."""
 UPDATES = 30  # of a run of RANDOM_CONFIG: 120 training pairs, 15 updates an epoch
 
 
@@ -188,18 +199,38 @@ def write_reversal_corpus(path: Path, number: int = 1500) -> None:
     path.write_text("\n".join(sorted(lines)) + "\n", encoding="utf-8")
 
 
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder of this process, which several processes of a test run make only once and copy."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        folder = factory.mktemp(name)
+        make(folder)
+        return folder
+    shared = factory.getbasetemp().parent / name
+    with FileLock(f"{shared}.lock"):
+        if not shared.exists():
+            unfinished = factory.mktemp(name)
+            make(unfinished)
+            unfinished.rename(shared)
+    return Path(shutil.copytree(shared, factory.getbasetemp() / name))
+
+
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The four real commands' first two, run once for all tests."""
-    root = tmp_path_factory.mktemp("project")
-    source, config = root / "corpus.tsv", root / "reversal.yaml"
-    write_reversal_corpus(source)
-    config.write_text(REVERSAL_CONFIG.format(source=source), encoding="utf-8")
-    with without_pictures() as patched:
-        patched.chdir(root)
-        assert call("preprocess", "--config", config) == 0
-        assert call("train", "--config", config) == 0
-    draw_learning_curve(root / "runs/reversal")  # once instead of at every validation
+
+    def make(root: Path) -> None:
+        source = root / "corpus.tsv"
+        write_reversal_corpus(source)
+        (root / "reversal.yaml").write_text(REVERSAL_CONFIG.format(source=source), encoding="utf-8")
+        with without_pictures() as patched:
+            patched.chdir(root)
+            assert call("preprocess", "--config", root / "reversal.yaml") == 0
+            assert call("train", "--config", root / "reversal.yaml") == 0
+        draw_learning_curve(root / "runs/reversal")  # once instead of at every validation
+
+    root = made_once(tmp_path_factory, "project", make)
+    config = root / "reversal.yaml"
+    config.write_text(REVERSAL_CONFIG.format(source=root / "corpus.tsv"), encoding="utf-8")  # of this copy
     return Project(root, config, root / "data/prepared/reversal", root / "runs/reversal")
 
 
@@ -213,8 +244,8 @@ def here(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 @pytest.fixture(scope="session")
-def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A small run that depends on all that is random, trained without interruption."""
+def random_data(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The data of the random project, whose run is not made yet."""
     root = tmp_path_factory.mktemp("random")
     source, config, data, run = root / "corpus.tsv", root / "random.yaml", root / "data", root / "run"
     write_reversal_corpus(source)
@@ -223,8 +254,30 @@ def random_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     config.write_text(RANDOM_CONFIG.format(source=source), encoding="utf-8")
     with without_pictures():
         assert call("preprocess", "--config", config, "--output", data) == 0
-        assert call("train", "--config", config, "--data", data, "--output", run) == 0
     return Project(root, config, data, run)
+
+
+@pytest.fixture(scope="session")
+def random_project(random_data: Project) -> Project:
+    """A small run that depends on all that is random, trained without interruption."""
+    with without_pictures():
+        assert call(*train_arguments(random_data, random_data.run)) == 0
+    return random_data
+
+
+@pytest.fixture(scope="session")
+def short_project(random_data: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The random project with larger batches: its 10 updates, 5 an epoch, still depend on all that is random."""
+    root = tmp_path_factory.mktemp("short")
+    text = random_data.config.read_text(encoding="utf-8")
+    for before, after in SHORTER.items():
+        assert before in text
+        text = text.replace(before, after)
+    short = Project(root, root / "short.yaml", random_data.data, root / "run")
+    short.config.write_text(text, encoding="utf-8")
+    with without_pictures():
+        assert call(*train_arguments(short, short.run)) == 0
+    return short
 
 
 @pytest.fixture(scope="module")
@@ -242,9 +295,35 @@ def browser(chromium: Page) -> Iterator[Page]:
 
 
 @pytest.fixture
+def page(chromium: Page) -> Iterator[Page]:
+    """A browser that may meet problems, and leaves the page and forgets what was set when the test is over."""
+    chromium.problems.clear()
+    yield chromium
+    chromium.call("Network.disable")
+    chromium.prefer("light")
+    chromium.open("about:blank", 1200)
+
+
+@pytest.fixture
 def no_pictures() -> Iterator[None]:
     """As `without_pictures`, for a whole test."""
     with without_pictures():
+        yield
+
+
+@contextlib.contextmanager
+def few_trials() -> Iterator[None]:
+    """Intervals and tests of significance take most of the time of an evaluation of few sentences."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("nmt.evaluation.model_evaluation.RESAMPLES", 20)
+        patched.setattr("nmt.evaluation.model_evaluation.compare_systems", partial(compare_systems, samples=20))
+        yield
+
+
+@pytest.fixture
+def no_significance() -> Iterator[None]:
+    """As `few_trials`, for a whole test."""
+    with few_trials():
         yield
 
 

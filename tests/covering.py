@@ -41,5 +41,20 @@ def covering(
     return pytest.mark.parametrize(names, rows)
 
 
+def each_value(names: str, *values: Sequence[Any]) -> pytest.MarkDecorator:
+    """Parametrise a test whose arguments do not act on each other: every value occurs, in as few rows as possible.
+
+    Args:
+        names: The arguments, as in `pytest.mark.parametrize`.
+        *values: What each may be.
+    """
+    chosen = {tuple(n % len(column) for column in values) for n in range(max(map(len, values)))}
+    rows = []
+    for places in itertools.product(*(range(len(column)) for column in values)):
+        row = [column[place] for column, place in zip(values, places, strict=True)]
+        rows.append(pytest.param(*row, marks=() if places in chosen else (pytest.mark.soak,), id=_name(row)))
+    return pytest.mark.parametrize(names, rows)
+
+
 def _name(row: Sequence[Any]) -> str:
     return "-".join("_".join(map(str, part)) if isinstance(part, tuple) else str(part) for part in row)

@@ -1,15 +1,15 @@
 """The commands called from Python."""
 
 import ast
+import functools
 import json
 import logging
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
 from conftest import GOLDEN_MODEL, Cli, Project, tree
 
@@ -41,8 +41,8 @@ def test_the_script_of_the_readme_runs(here: Project) -> None:
     (script,) = re.findall(r"^## From Python\n.*?^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     program = script.replace("runs/demo", str(here.run)).replace('"sample"', repr(str(here.config)))
     program = program.replace("data/prepared/demo", str(here.data))
-    command = [sys.executable, "-c", program.replace("beam_size=4", "beam_size=3")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    program = program.replace("beam_size=4", "beam_size=3")
+    done = processes.run(program=functools.partial(exec, program, {}))
     assert done.returncode == 0, done.stderr
     shapes, first, *texts = done.stdout.splitlines()
     assert shapes == "torch.Size([2, 3, 6]) torch.Size([2, 3, 5])"

@@ -1,5 +1,7 @@
 """The real commands end to end, and what they say to bad input."""
 
+import fcntl
+import functools
 import json
 import os
 import re
@@ -17,8 +19,6 @@ from conftest import Cli, Project, errors, write_reversal_corpus
 from processes import PIPE
 
 from nmt.interface import app as command_line
-
-COMMAND = [sys.executable, "-m", "nmt"]
 
 
 @pytest.fixture
@@ -104,26 +104,49 @@ def test_heatmap_is_written(here: Project, cli: Cli) -> None:
     assert not Path("empty.png").exists()
 
 
-def test_one_line_out_per_input_line(here: Project) -> None:
-    odd = ["", "   ", "a b", "🙂 🤷 a", "zzz unknown", " ".join(["a"] * 5000), "a b \x0b c", "tab\tb", "a\u2028b\x85c"]
-    odd.append("\x00")
-    data = "\n".join(odd).encode() + b"\n\xff\xfe broken \xc3\n\xef\xbb\xbfa b\r\nlast line open"
-    done = subprocess.run([*COMMAND, "translate", "--no-split-sentences"], input=data, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.decode().split("\n")
-    assert len(lines) == len(odd) + 3 + 1
+ODD = ["", "   ", "a b", "🙂 🤷 a", "zzz unknown", " ".join(["a"] * 5000), "a b \x0b c", "tab\tb", "a\u2028b\x85c"]
+ODD += ["\x00", "häß a"]
+ODD_BYTES = "\n".join(ODD).encode() + b"\n\xff\xfe broken \xc3\n\xef\xbb\xbfa b\r\nlast line open"
+
+
+@pytest.fixture(scope="module")
+def started(project: Project) -> "subprocess.CompletedProcess[bytes]":
+    """`nmt translate` as a shell starts it, in a plain locale; standard error tells its imports and threads too."""
+    environment = {name: value for name, value in os.environ.items() if name != "GOMP_SPINCOUNT"}
+    environment |= {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "OMP_DISPLAY_ENV": "verbose"}
+    command = [sys.executable, "-X", "importtime", "-m", "nmt", "translate", "--no-split-sentences"]
+    return subprocess.run(command, input=ODD_BYTES, capture_output=True, env=environment, cwd=project.root, check=False)
+
+
+def test_one_line_out_per_input_line(started: "subprocess.CompletedProcess[bytes]") -> None:
+    assert started.returncode == 0, started.stderr
+    lines = started.stdout.decode().split("\n")
+    assert len(lines) == len(ODD) + 3 + 1
     assert lines[0] == lines[1] == lines[-1] == ""
     assert lines[2] == "B A"
-    assert b"line 6: longer than 1000 tokens" in done.stderr
+    assert b"line 6: longer than 1000 tokens" in started.stderr
 
 
-def test_translation_does_not_depend_on_locale_or_batch(here: Project, cli: Cli) -> None:
-    Path("in.txt").write_text("a b c\nhäß a\nd\n" * 20, encoding="utf-8")
-    assert cli("translate", "--input", "in.txt", "--output", "out.txt", "--batch-size", 1).code == 0
-    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
-    with Path("in.txt").open("rb") as stream:
-        done = subprocess.run([*COMMAND, "translate"], stdin=stream, capture_output=True, env=environment, check=True)
-    assert done.stdout == Path("out.txt").read_bytes()
+def test_translation_does_not_depend_on_locale_or_batch(
+    here: Project, cli: Cli, started: "subprocess.CompletedProcess[bytes]"
+) -> None:
+    Path("in.txt").write_bytes(ODD_BYTES)
+    files = ["--input", "in.txt", "--output", "out.txt"]
+    assert cli("translate", *files, "--no-split-sentences", "--batch-size", 1).code == 0
+    assert started.stdout == Path("out.txt").read_bytes()
+
+
+def test_a_model_is_loaded_without_the_imports_of_the_compiler(started: "subprocess.CompletedProcess[bytes]") -> None:
+    """Random numbers on the meta device, where shapes are compared, bring 800 modules along, which take 1.5 s."""
+    imported = {line.rpartition("|")[2].strip() for line in started.stderr.decode().splitlines()}
+    assert "nmt.models.storage" in imported
+    assert "torch._dynamo" not in imported
+
+
+def test_waiting_threads_soon_sleep(started: "subprocess.CompletedProcess[bytes]") -> None:
+    if b"GOMP_" not in started.stderr:
+        pytest.skip("torch is built with another OpenMP")
+    assert b"GOMP_SPINCOUNT = '5000'" in started.stderr
 
 
 def test_lines_are_translated_unchanged(here: Project) -> None:
@@ -138,10 +161,11 @@ def test_lines_are_translated_unchanged(here: Project) -> None:
 
 
 def test_closed_pipe_ends_in_silence(here: Project) -> None:
-    Path("big.txt").write_text("a b c\n" * 30_000)  # more output than a pipe holds
+    Path("big.txt").write_text("a b c\n" * 5000)  # more output than the pipe below holds
     with processes.start("translate", "--input", "big.txt", stdout=PIPE, stderr=PIPE) as process:
         assert process.stdout
         assert process.stderr
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
         assert process.stdout.readline() == "C B A\n"
         process.stdout.close()
         assert process.stderr.read() == ""
@@ -374,7 +398,7 @@ def test_training_starts_from_a_model(here: Project, tmp_path: Path, cli: Cli) -
 
 def test_fixed_context_has_no_attention_to_draw(here: Project, tmp_path: Path, cli: Cli) -> None:
     run = tmp_path / "run"
-    few = ["--set", "train.max_updates=10", "--set", "model.attention.score=none"]
+    few = ["--set", "train.max_updates=1", "--set", "model.attention.score=none"]
     assert cli("train", "--config", here.config, "--output", run, *few).code == 0
     assert cli("translate", "a b", "--model", run).code == 0
     assert_error(cli("translate", "a b", "--model", run, "--attention", tmp_path / "x.png"), "no attention")
@@ -501,11 +525,10 @@ main()
     assert done.stderr == "nmt: error: interrupted; earlier results are intact\n"
 
 
-def test_the_shell_completes_configs(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
+def test_the_shell_completes_configs(empty: Path) -> None:
+    Path("folder").mkdir()
     for name in ("tab.yaml", "table.txt", "folder/inner.yml"):
-        (tmp_path / name).touch()
-    program = "import sys; sys.argv = ['nmt']; from nmt.__main__ import main; main()"
+        Path(name).touch()
     for words, expected in (
         (
             ["train", "--config", "ta"],
@@ -517,22 +540,24 @@ def test_the_shell_completes_configs(tmp_path: Path) -> None:
     ):
         request = {"_NMT_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(["nmt", *words])}
         environment = {**os.environ, **request, "COMP_CWORD": str(len(words))}
-        command = [sys.executable, "-c", program]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=True)
-        assert done.stdout.split() == expected
+        assert processes.run(environment=environment).stdout.split() == expected
 
 
 def test_training_needs_neither_spacy_nor_sacrebleu(here: Project, tmp_path: Path) -> None:
-    program = (
-        "import sys\n"
-        "absent = ('spacy', 'sacrebleu', 'sentencepiece', 'matplotlib', 'typer')\n"
-        "sys.modules.update(dict.fromkeys(absent))  # what is None is not installed\n"
-        "import logging, nmt\n"
-        "logging.basicConfig(level='INFO', stream=sys.stdout)\n"
-        "few = {'train.max_updates': 10}\n"
-        f"nmt.train({str(here.config)!r}, data={str(here.data)!r}, output={str(tmp_path / 'run')!r}, overrides=few)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    """In a process that forgets `nmt` and these libraries, and imports it again without them."""
+    program = f"""
+import logging, sys
+absent = ("spacy", "sacrebleu", "sentencepiece", "matplotlib", "typer")
+for name in list(sys.modules):
+    if name.partition(".")[0] in ("nmt", *absent):
+        del sys.modules[name]
+sys.modules.update(dict.fromkeys(absent))  # what is None is not installed
+import nmt
+logging.basicConfig(level="INFO", stream=sys.stdout)
+few = {{"train.max_updates": 10}}
+nmt.train({str(here.config)!r}, data={str(here.data)!r}, output={str(tmp_path / "run")!r}, overrides=few)
+"""
+    done = processes.run(program=functools.partial(exec, program, {}))
     assert done.returncode == 0, done.stderr
     assert "sacrebleu not installed: the best model is chosen by loss, not bleu" in done.stdout
     assert (tmp_path / "run/best/model.safetensors").exists()

@@ -1,6 +1,6 @@
 import itertools
 
-from covering import covering
+from covering import covering, each_value
 
 
 def chosen_rows(mark: object) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
@@ -19,3 +19,10 @@ def test_every_pair_that_can_be_is_covered() -> None:
     assert all(valid(row) for row in possible)
     assert len(possible) == len([row for row in itertools.product("abc", (1, 2), "xyz", (False, True)) if valid(row)])
     assert len(chosen) < len(possible) / 2
+
+
+def test_every_value_occurs_in_as_few_rows_as_the_longest_column() -> None:
+    chosen, possible = chosen_rows(each_value("p, q, r", "abcd", (1, 2), "xyz"))
+    assert [set(column) for column in zip(*chosen, strict=True)] == [set("abcd"), {1, 2}, set("xyz")]
+    assert len(chosen) == 4
+    assert possible == [*itertools.product("abcd", (1, 2), "xyz")]

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -176,15 +176,22 @@ def test_solutions_are_where_the_page_says() -> None:
             assert any(all(re.search(rf"(class|def) {one}\b", file) for one in name.split(".")) for file in files), name
 
 
-def test_the_command_says_what_the_page_shows(tmp_path: Path) -> None:
+def test_the_command_says_what_the_page_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From another folder; the second file imports the first, and has no mask."""
     write(tmp_path, solution_of("attend"), "exercise1.py")
     text = "def masked_attend(query, states, lengths): return attend(query, states)\n"
     write(tmp_path, f"from exercise1 import attend\n{text}", "exercise2.py")
-    command = [sys.executable, "-m", "nmt.testing", "exercise1.py", "exercise2.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", check=False)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.splitlines() == re.findall(r"^    ((?:masked_)?attend: .*)$", PAGE, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["testing", "exercise1.py", "exercise2.py"])
+    monkeypatch.delitem(sys.modules, "nmt.testing")  # as in a process of its own
+    with pytest.raises(SystemExit) as leaving:
+        runpy.run_module("nmt.testing", run_name="__main__")
+    assert int(leaving.value.code or 0) == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.splitlines() == re.findall(r"^    ((?:masked_)?attend: .*)$", PAGE, re.MULTILINE)
 
 
 def test_no_file_is_one_line() -> None:

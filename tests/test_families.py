@@ -18,14 +18,14 @@ OWN = "model.attention={score: general}"
 
 
 def trained(project: Project, run: Path, *settings: str) -> Path:
-    longer = ["train.optimizer.learning_rate=0.005", "train.schedule.warmup=20"]
-    train(project, run, *longer, *settings)
+    faster = ["train.optimizer.learning_rate=0.01", "train.schedule.warmup=30", "train.batch.size=32"]
+    train(project, run, *faster, "train.validation.every=1000", *settings)
     return run
 
 
 @pytest.fixture(scope="module")
 def transformer(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained(project, tmp_path_factory.mktemp("transformer") / "run", READS, WRITES, OWN, "train.epochs=15")
+    return trained(project, tmp_path_factory.mktemp("transformer") / "run", READS, WRITES, OWN, "train.epochs=5")
 
 
 def test_a_transformer_learns_to_reverse(transformer: Path, project: Project, cli: Cli, tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ def test_unlike_families_translate_together(transformer: Path, project: Project,
     ],
     ids=["transformer", "ssru", "hybrid", "recurrent encoder"],
 )
-def test_every_family_resumes_exactly(settings: list[str], random_project: Project, tmp_path: Path) -> None:
+def test_every_family_resumes_exactly(settings: list[str], short_project: Project, tmp_path: Path) -> None:
     """With dropout, scheduled sampling, noise and an average of the weights."""
-    stop_and_resume(random_project, tmp_path, 17, *settings)
+    stop_and_resume(short_project, tmp_path, 7, *settings)
 
 
 def test_a_run_starts_from_the_weights_of_another(transformer: Path, project: Project, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from nmt.corpus.dataset import open_data
 from nmt.system.errors import ConfigError
 from nmt.system.files import read_json, shipped
 
-FEW, MANY = 250, 10_000
+FEW, MANY = 100, 10_000
 
 
 @pytest.fixture(params=[FEW, pytest.param(MANY, marks=pytest.mark.soak)], ids=["few", "many"])

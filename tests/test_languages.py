@@ -70,7 +70,7 @@ SPLIT = "split: {valid_size: 60, test_size: 60}"
 PIECES = "{algorithm: bpe, vocabulary_size: 50}"
 
 
-@pytest.mark.usefixtures("export")
+@pytest.mark.usefixtures("export", "no_pictures")
 @pytest.mark.parametrize(
     ("reverse", "text", "tokenize"),
     [(False, f"{{tokenizer: subword, subword: {PIECES}}}", "zh"), (True, "{tokenizer: spacy}", "13a")],

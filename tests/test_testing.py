@@ -183,13 +183,14 @@ def test_the_readmes_score_is_short_and_passes_the_tests(example: Path) -> None:
     assert failures(importlib.import_module("test_distance").TestDistance()) == {}
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_readmes_score_trains_by_its_dotted_path(example: Path, cli: Cli) -> None:
     write_reversal_corpus(example / "corpus.tsv", 600)
     settings = {
         "text.tokenizer": "whitespace",
         "data.split": "{valid_size: 5, test_size: 5}",
         "model.attention": "{score: distance.Distance, options: {temperature: 2.0}}",
-        "train.max_updates": 10,
+        "train.max_updates": 2,
         "train.validation.metric": "loss",
         "train.device": "cpu",
     }
@@ -199,7 +200,7 @@ def test_the_readmes_score_trains_by_its_dotted_path(example: Path, cli: Cli) ->
     assert cli("preprocess", "--config", "mine.yaml", "--output", prepared, *changes).code == 0
     found = cli("train", "--config", "mine.yaml", "--data", prepared, "--output", run, *changes)
     assert found.code == 0, found.err
-    assert "10 updates" in found.err
+    assert "2 updates" in found.err
     assert cli("translate", "a b", "--model", run).code == 1  # a model's own config may not name classes
     translated = cli("translate", "a b", "--model", run, "--allow-class", "distance.Distance")
     assert translated.code == 0

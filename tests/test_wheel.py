@@ -13,8 +13,8 @@ import pytest
 from nmt.system.files import PACKAGE
 
 SETTINGS = [
-    *("data.first_lines=300", "data.split.valid_size=10", "data.split.test_size=10", "model.embedding_size=8"),
-    *("model.encoder.hidden_size=8", "model.decoder.hidden_size=8", "train.max_updates=20", "train.device=cpu"),
+    *("data.first_lines=100", "data.split.valid_size=10", "data.split.test_size=10", "model.embedding_size=8"),
+    *("model.encoder.hidden_size=8", "model.decoder.hidden_size=8", "train.max_updates=4", "train.device=cpu"),
 ]
 PROGRAM = """
 import json, os, sys

@@ -1,5 +1,7 @@
 """From YAML files and `--set` to a checked `Config`, and back to YAML."""
 
+import functools
+import json
 import logging
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -443,7 +445,13 @@ def read_config(path: Path, allowed_classes: Collection[str] | None = ()) -> Con
 
 def dump_config(config: Config) -> str:
     """The complete config as YAML, including defaults."""
-    return as_yaml({"format": FORMAT, **config.model_dump(mode="json")})
+    return _as_yaml(json.dumps(config.model_dump(mode="json")))
+
+
+@functools.lru_cache(maxsize=16)
+def _as_yaml(values: str) -> str:
+    """The YAML of a config given as JSON; a run writes the same config with each of its models."""
+    return as_yaml({"format": FORMAT, **json.loads(values)})
 
 
 def show_config(name: str, overrides: Overrides = ()) -> str:

@@ -1,9 +1,12 @@
 """The command `nmt`: its commands, and what it says of errors of usage."""
 
+import functools
 from collections.abc import Callable
 from typing import Annotated
 
 import typer
+import typer.core
+import typer.main
 
 from nmt.interface import usage
 from nmt.interface.command import Command
@@ -71,6 +74,14 @@ for name, function in CONFIG_COMMANDS.items():
 app.add_typer(configs, name="config")
 
 
+@functools.cache
+def command() -> typer.core.TyperGroup:
+    """The command with all of its commands, as typer makes it of their functions."""
+    made = typer.main.get_command(app)
+    assert isinstance(made, typer.core.TyperGroup)
+    return made
+
+
 def main() -> None:
     """Run a command; a user error results in one clear line and a non-zero exit code, never a traceback."""
     run_program(_run)
@@ -79,7 +90,7 @@ def main() -> None:
 def _run() -> int | None:
     """Run a command and return its exit code; `run_program` shows what it raises, typer's errors of usage included."""
     try:
-        code: int | None = app(standalone_mode=False)  # so that typer raises, and neither shows errors nor exits
+        code: int | None = command()(standalone_mode=False)  # so that it raises, and neither shows errors nor exits
     except typer.Abort:
         raise KeyboardInterrupt from None  # what typer makes an Abort of
     except Exception as error:

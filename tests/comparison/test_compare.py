@@ -1,23 +1,30 @@
 """Comparisons run by the real command: cells in processes of their own, tables, stops and failures."""
 
+import contextlib
 import json
 import re
 import shutil
 import signal
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import sacrebleu
 from conftest import Cli, Project, Refusal, call, names, signal_at, wait_until
-from processes import PIPE, start
+from processes import PIPE, Running, start
 
 import nmt
+from nmt.comparison import runner
 from nmt.comparison.plan import make_trials
 from nmt.comparison.runner import Job, describe_jobs
 from nmt.comparison.trial import run_trial, write_trial
 from nmt.config import read_config
 from nmt.config.comparison import ComparisonSection
+from nmt.drawing import charts
 from nmt.system.errors import DataError, RunInterrupted
 from nmt.system.files import shipped
 
@@ -25,11 +32,46 @@ SMALL = ["--set", "train.max_updates=12", "--set", "train.validation.every=6"]
 MEASURED = ("training_seconds", "total_seconds", "tokens_per_second", "peak_mib", "sentences_per_second", "seconds")
 
 
+def look_often() -> None:
+    """Let this process look at its cells every 0.1 seconds."""
+    runner.SECONDS = 0.1
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _look_often() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(runner, "SECONDS", 0.1)
+        yield
+
+
+def draw_no_curve() -> None:
+    charts.draw_learning_curve = lambda run: None
+
+
+def start_forked(command: list[str], **options: Any) -> Running:
+    """The process of a cell, forked from a server that has imported the libraries."""
+    program, words = command[:3], command[3:]
+    assert program == [sys.executable, "-m", "nmt"]
+    assert (options["shell"], options["start_new_session"]) == (False, True)
+    streams = {name: options[name] for name in ("stdin", "stdout")} | {"stderr": options["stdout"]}
+    return start(*words, **streams, environment=options["env"], new_session=True, prepare=draw_no_curve)
+
+
+@contextlib.contextmanager
+def forked_cells() -> Iterator[None]:
+    """Imports take most of the time of a cell. The tests of stops and of launchers start cells as users do."""
+    with pytest.MonkeyPatch.context() as patched:
+        forking = SimpleNamespace(Popen=start_forked, DEVNULL=subprocess.DEVNULL, STDOUT=subprocess.STDOUT)
+        patched.setattr(runner, "subprocess", forking)
+        yield
+
+
 @pytest.fixture(scope="module")
 def compared(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A comparison of two scores, two cells at a time."""
     output = tmp_path_factory.mktemp("comparison") / "out"
-    assert call(*compare_command(random_project, output)) == 0
+    with forked_cells():
+        assert call(*compare_command(random_project, output)) == 0
     return output
 
 
@@ -135,7 +177,7 @@ def test_a_stopped_comparison_ends_with_the_same_table(
     command = compare_command(random_project, shutil.copytree(compared, tmp_path / "out"))
     cell = tmp_path / "out/cells/attention.score-none-1"
     shutil.rmtree(cell)
-    with start(*command, stdout=PIPE, stderr=PIPE) as process:
+    with start(*command, stdout=PIPE, stderr=PIPE, prepare=look_often) as process:
         wait_until(lambda: process.poll() is not None or (cell / "log.txt").exists(), 120)
         process.send_signal(number)
         _, messages = process.communicate(timeout=120)
@@ -160,7 +202,7 @@ def test_a_launcher_gets_the_command_of_a_cell(random_project: Project, tmp_path
     outcome = cli(
         *("compare", "--config", random_project.config, "--data", random_project.data, "--output", tmp_path / "out"),
         *("--vary", "train.device=cpu,cuda:99", "--set", "train.max_updates=4", "--jobs", "1", "--launcher"),
-        f"echo {{name}} $({finished}) >> {launched}; (sleep 2; exec nohup {{command}}) >/dev/null 2>&1 &",
+        f"echo {{name}} $({finished}) >> {launched}; (sleep 0.3; exec nohup {{command}}) >/dev/null 2>&1 &",
     )
     assert outcome.code == 1
     assert launched.read_text(encoding="utf-8") == "device-cpu-1 0\ndevice-cuda-99-1 1\n"
@@ -169,6 +211,20 @@ def test_a_launcher_gets_the_command_of_a_cell(random_project: Project, tmp_path
     tables = [(tmp_path / "out" / name).read_text(encoding="utf-8") for name in ("table.tex", "table.md")]
     for text in (*tables, " ".join(outcome.out.split())):
         assert "Without a result: device='cuda:99', seed 1." in text
+
+
+def test_a_cell_that_failed_is_waited_for_when_it_is_handed_over_again(
+    compared: Path, random_project: Project, tmp_path: Path, cli: Cli
+) -> None:
+    """The failure that the earlier command left is not that of the process that has yet to begin."""
+    output = shutil.copytree(compared, tmp_path / "out")
+    cell, result = output / "cells/attention.score-none-1", tmp_path / "result.json"
+    (cell / "result.json").rename(result)
+    (cell / "failure.txt").write_text("earlier", encoding="utf-8")
+    launcher = f"echo {{command}}; (sleep 0.3; mv {result} {cell}) >/dev/null 2>&1 &"
+    outcome = cli(*compare_command(random_project, output), "--launcher", launcher)
+    assert outcome.code == 0, outcome.err
+    assert read_table(output) == read_table(compared)
 
 
 @pytest.mark.soak
@@ -355,11 +411,13 @@ def test_translations_and_old_cells_join_a_comparison(
         assert message in refusal(*command, "--against", given)
 
 
-def test_two_seeds_have_a_statement_over_both(random_project: Project, tmp_path: Path, cli: Cli) -> None:
-    """The mean of the differences that stand beside it, with one p, in all tables."""
-    output = tmp_path / "out"
-    outcome = cli(*compare_command(random_project, output), "--seeds", "2")
-    assert outcome.code == 0
+def test_two_seeds_have_a_statement_over_both(
+    compared: Path, random_project: Project, tmp_path: Path, cli: Cli
+) -> None:
+    """The mean of the differences that stand beside it, with one p, in all tables; the first seed is there already."""
+    output = shutil.copytree(compared, tmp_path / "out")
+    with forked_cells():
+        assert cli(*compare_command(random_project, output), "--seeds", "2").code == 0
     first, second = read_table(output)
     assert [result["seed"] for result in second["results"]] == [1, 2]
     assert first["over_seeds"] is None
@@ -387,7 +445,8 @@ def test_prepared_data_is_used(
         gone = text.replace(corpus, "https://example.invalid/gone.tsv").replace("name: random", f"name: {name}")
         Path(f"{name}.yaml").write_text(gone, encoding="utf-8")
         shutil.copytree(random_project.data, f"data/prepared/{name}")
-    outcome = cli("compare", "one.yaml", "two.yaml", *SMALL, "--output", "out")
+    with forked_cells():
+        outcome = cli("compare", "one.yaml", "two.yaml", *SMALL, "--output", "out", "--jobs", "2")
     assert outcome.code == 0, outcome.err
     assert "uses the data in data/prepared/" in outcome.err
     assert not Path("out/data").exists()

@@ -161,7 +161,7 @@ def test_a_parent_adds_its_training_sources(here: Project, cli: Cli) -> None:
         Project(here.root, here.config, Path("other"), here.run),
         Path("runs/more"),
         f"parent={here.run}",
-        "train.epochs=1",
+        "train.max_updates=2",
     )
     assert call(*command) == 0
     assert {*seen_by(Path("runs/more/best"))} == {*seen_by(here.data), *seen_by(Path("other"))}

@@ -603,7 +603,8 @@ def test_auto_becomes_numbers_of_the_corpus_in_data_and_run_and_a_resumed_run_ke
     assert split.valid_size == split.test_size == 240
     assert made.text.subword.vocabulary_size == max(500, training // 2)
     assert f"auto: with {training:,} pairs text.subword.vocabulary_size {max(500, training // 2)}, " in output.err
-    run_twice = ("--config", "mine.yaml", "--set", small, "--set", "train.max_updates=2")
+    small_run = ("--config", "mine.yaml", "--set", small, "--set", "train.validation.metric=loss")
+    run_twice = (*small_run, "--set", "train.max_updates=2")
     cli("train", *run_twice)
     stored = read_config(Path("runs/mine/config.yaml"))
     assert stored.text == made.text

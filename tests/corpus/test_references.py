@@ -16,6 +16,8 @@ from nmt.text.normalization import Normalizer
 from nmt.text.processor import load_processor
 from nmt.text.vocabulary import Vocabulary
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 WORDS = ["Haus", "Brücke", "Straße", "Käse", "Fluss", "Wälder"]
 NOUNS = [*itertools.permutations(WORDS[:4], 3)][:12]
 ODD = {
@@ -104,7 +106,7 @@ extends: base
 data: {src_language: de, tgt_language: en}
 text: {subword: {vocabulary_size: 60}}
 model: {embedding_size: 8, encoder: {hidden_size: 16}, decoder: {hidden_size: 16}}
-train: {max_updates: 60, precision: float32, threads: 1}
+train: {max_updates: 2, precision: float32, threads: 1}
 """
 
 

@@ -99,6 +99,10 @@ def test_ngrams_that_one_system_gets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compare_ngrams(examples, one, one, RULES) == ([], [])
 
 
+def test_a_repeated_ngram_counts_as_often_as_the_reference_has_it() -> None:
+    assert compare_ngrams([Example("", ("a b",))], ["a a a b"], ["a b"], RULES) == ([], [])
+
+
 def test_the_largest_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
     examples = [Example(f"source {n}", ("one two three four five",)) for n in range(4)]
     good, medium, bad = "one two three four five", "one two three four six", "nothing"

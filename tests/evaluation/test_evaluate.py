@@ -54,6 +54,7 @@ def make_model(folder: Path, *, lowercase: bool) -> Path:
     return folder / "model"
 
 
+@pytest.mark.usefixtures("no_significance")
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_a_lowercase_model_is_scored_in_lower_case(tmp_path: Path, cli: Cli, lowercase: bool) -> None:
     model = make_model(tmp_path, lowercase=lowercase)
@@ -70,6 +71,7 @@ def test_a_lowercase_model_is_scored_in_lower_case(tmp_path: Path, cli: Cli, low
     assert not lowercase or cli("translate", "--model", model, "THE Cat sAT").out == found.out
 
 
+@pytest.mark.usefixtures("no_significance")
 @pytest.mark.parametrize(("name", "content"), [("src", "\n \n"), ("ref", "\n\n"), ("second", "\n\t\n")])
 def test_files_of_empty_lines_are_refused(tmp_path: Path, cli: Cli, name: str, content: str) -> None:
     paths = {key: tmp_path / key for key in ("src", "ref", "second")}
@@ -110,6 +112,7 @@ def test_tabs_separate_references(
     assert caplog.messages == ([] if log is None else [f"{tmp_path}/{log}"])
 
 
+@pytest.mark.usefixtures("no_significance")
 def test_references_that_were_written_are_read(tmp_path: Path, cli: Cli) -> None:
     """Scores with the references that `nmt evaluate` wrote are those of the files that it read."""
     model = make_model(tmp_path, lowercase=False)
@@ -125,6 +128,7 @@ def test_references_that_were_written_are_read(tmp_path: Path, cli: Cli) -> None
     assert again.out == first.out
 
 
+@pytest.mark.usefixtures("no_significance")
 def test_references_of_a_file_have_the_form_of_a_split(tmp_path: Path, cli: Cli) -> None:
     model = make_model(tmp_path, lowercase=False)
     (tmp_path / "src").write_text("the cat sat\n" * 3, encoding="utf-8")
@@ -147,6 +151,7 @@ def test_references_of_a_file_have_the_form_of_a_split(tmp_path: Path, cli: Cli)
     assert repaired.out.replace("|refs:repaired", "") == composed.out
 
 
+@pytest.mark.usefixtures("no_significance")
 def test_files_of_other_languages_than_the_model_are_named(tmp_path: Path, cli: Cli) -> None:
     model = make_model(tmp_path, lowercase=False)  # English to German
     for name in ("x.de", "x.en", "x.eng", "x.txt"):
@@ -168,6 +173,7 @@ GIVEN = [f"schön ist {number} Haus und Straße {number * 7}" for number in rang
 """References, and translations of another program in several forms of the same text."""
 
 
+@pytest.mark.usefixtures("no_significance")
 @pytest.mark.parametrize(
     ("change", "options", "bleu", "warning"),
     [
@@ -216,6 +222,7 @@ def evaluated(cli: Cli, *arguments: object) -> tuple[dict[str, Any], Outcome]:
     return scores, outcome
 
 
+@pytest.mark.usefixtures("no_significance")
 def test_short_inputs_are_judged(here: Project, cli: Cli) -> None:
     scores, outcome = evaluated(cli, "--split", "valid")
     *_, line = outcome.out.splitlines()
@@ -231,6 +238,7 @@ def test_short_inputs_are_judged(here: Project, cli: Cli) -> None:
     assert cli("evaluate", "--src", "src", "--ref", "src").out.splitlines()[-1] == line
 
 
+@pytest.mark.usefixtures("no_significance")
 def test_faults_losses_and_attention_are_measured(here: Project, cli: Cli) -> None:
     found, outcome = evaluated(cli, "--split", "valid", "--no-short-inputs", "--attention")
     assert [line.split()[0] for line in outcome.out.splitlines()[:4]] == ["BLEU", "chrF", "chrF++", "TER"]
@@ -312,6 +320,7 @@ def test_what_cannot_be_compared_is_refused(
     assert "±" not in cli("evaluate").out
 
 
+@pytest.mark.usefixtures("no_significance")
 def test_search_settings_hold_for_all_models(here: Project, cli: Cli) -> None:
     other = shutil.copytree(here.run, "other")
     settings = ["--set", "decode.beam_size=1", "--set", "decode.max_length=2"]
@@ -321,6 +330,7 @@ def test_search_settings_hold_for_all_models(here: Project, cli: Cli) -> None:
     assert first["score"] != evaluated(cli, "--no-short-inputs")[0]["scores"]["bleu"]["value"]
 
 
+@pytest.mark.usefixtures("no_significance")
 def test_a_breakdown_of_two_systems(here: Project, cli: Cli) -> None:
     examples = read_split(here.data, "test")
     worse = [example.references[0] if row % 2 else "A" for row, example in enumerate(examples)]

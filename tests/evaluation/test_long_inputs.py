@@ -24,6 +24,11 @@ def test_pairs_are_joined_in_order() -> None:
     ]
 
 
+def test_a_pair_that_no_longer_fits_begins_the_next_input() -> None:
+    examples = [Example("a b c", ("A B C",)), Example("d e f g", ("D E F G",))]
+    assert join_examples(examples, 4, 6) == [examples[1]]
+
+
 @given(st.lists(st.integers(1, 12), max_size=80), st.integers(2, 10), st.integers(1, 10))
 def test_lengths_are_in_the_range_and_no_pair_is_used_twice(lengths: list[int], low: int, wider: int) -> None:
     examples = [Example(" ".join([f"w{n}"] * length), (f"r{n}",)) for n, length in enumerate(lengths)]

@@ -30,7 +30,12 @@ SETTINGS = (
 )
 
 
-TRAINING = ("train.epochs=4", "train.optimizer.learning_rate=0.01", "train.schedule={name: inverse_sqrt, warmup: 40}")
+TRAINING = (
+    "train.epochs=2",
+    "train.optimizer.learning_rate=0.01",
+    "train.schedule={name: inverse_sqrt, warmup: 20}",
+    "train.validation.metric=loss",
+)
 
 
 @pytest.fixture(params=VARIANTS, scope="module")

@@ -80,7 +80,11 @@ function run(ids, decode) {
   let step = work.next();
   while (!step.done) step = work.next();
   const { nodes, ends } = step.value, steps = trace(nodes, ends[0]);
+  const lengths = nodes.map((_, number) => trace(nodes, number).length), over = ends.map((number) => lengths[number]);
+  const widths = lengths.map((length) =>
+    lengths.filter((each) => each === length).length + over.filter((each) => each < length).length);
   return {
+    width: Math.max(...widths),
     ids: steps.map(({ word }) => word), score: nodes[ends[0]].score,
     alignment: steps.map(({ alignment }) => Array.from(alignment)),
   };
@@ -140,10 +144,10 @@ def test_words_scores_and_attention_are_those_of_the_model(variant: str, browser
     model = make_model(tmp_path / "model", processor, *VARIANTS[variant])
     assert list(find_format("html").find_obstacles(model.config)) == []
     list(html.write(model, tmp_path / "page.html", "int8"))
-    page = opened(browser, tmp_path / "page.html")
+    page = opened(browser, tmp_path / "page.html", "#q=a")
     page.evaluate(f"{RUN}; globalThis.run = run")
     draw = random.Random(3)
-    sources = [draw.choices(range(1, 12), k=draw.randint(1, 9)) for _ in range(12)]
+    sources = [draw.choices(range(1, 12), k=draw.randint(1, 9)) for _ in range(8)]
     for beam_size in (1, 4):
         options = model.config.decode.model_copy(update={"beam_size": beam_size})
         expected = [ranked[0] for ranked in Searcher([model.model], options).search(sources, with_alignment=True)]
@@ -153,6 +157,7 @@ def test_words_scores_and_attention_are_those_of_the_model(variant: str, browser
         )
         for own, other in zip(expected, found, strict=True):
             assert other["ids"] == [*own.ids, *[EOS_ID] * own.complete]
+            assert other["width"] <= beam_size  # with those that have ended, which keep their places
             assert other["score"] == pytest.approx(own.score, abs=1e-4)
             assert own.alignment is not None
             weights = torch.tensor(other["alignment"], dtype=torch.float32).view(own.alignment.shape)
@@ -364,7 +369,7 @@ def test_each_line_of_the_box_is_a_line_of_the_translation(
 def test_titles_are_read_as_sentences(browser: Browser, tmp_path: Path) -> None:
     lines = [line.split("\t")[0] for line in (SAMPLE / "deu.txt").read_text(encoding="utf-8").splitlines()]
     processor = make_processor("bpe", lines, lowercase=False, quotes=False)
-    model = make_model(tmp_path / "model", processor)
+    model = make_model(tmp_path / "model", processor, "decode.max_length=3")
     list(html.write(model, tmp_path / "page.html", "int8"))
     page = opened(browser, tmp_path / "page.html")
     translator = Translator(model.model, processor, model.config.decode, splitter=SentenceSplitter("en"))

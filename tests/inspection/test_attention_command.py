@@ -96,12 +96,25 @@ def test_possible_links_lower_the_error_rate(here: Project) -> None:
     assert 0.3 < rates[1] < rates[0] - 0.3
 
 
-def test_gold_words_are_those_of_the_file_not_of_joined_tokens() -> None:
-    """A tokenised reference has more words than its tokens have when they are joined to text."""
+def translator_of_words() -> Translator:
+    """A model that splits punctuation from words."""
     tokenizer, vocabulary = WordTokenizer("de"), Vocabulary(["er", "ist", ",", "hier", ".", "mein", "Freund"])
     config = Config.model_validate({"model": {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8}}}).model
     model = build_model(config, len(vocabulary), len(vocabulary)).eval()
-    translator = Translator(model, TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary), DecodeSection())
+    return Translator(model, TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary), DecodeSection())
+
+
+def test_gold_links_may_count_tokens() -> None:
+    example, gold = Example("er hier.", ("er hier.",)), [GoldLinks({(2, 2)}, {(2, 2)})]
+    measure = partial(make_attention_report, "m", translator_of_words(), [example], forced=True, gold=gold)
+    with pytest.raises(nmt.DataError, match="line 1: 2-2, but the sentences have 2 and 2 words"):
+        measure(unit="words")
+    assert 0 <= measure(unit="tokens").error_rate <= 1
+
+
+def test_gold_words_are_those_of_the_file_not_of_joined_tokens() -> None:
+    """A tokenised reference has more words than its tokens have when they are joined to text."""
+    translator = translator_of_words()
     example = Example("er ist , hier .", ("er ist , mein Freund , hier .",))
     gold = [GoldLinks({(4, 7)}, {(4, 7)})]
     measure = partial(make_attention_report, "m", translator, [example], forced=True, gold=gold)

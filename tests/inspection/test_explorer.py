@@ -14,6 +14,7 @@ import torch
 from browser import Page as Browser
 from browser import needs_chromium
 from conftest import Cli, Project
+from covering import covering
 from inspection.test_record import RULES, make_translator
 
 import nmt
@@ -252,18 +253,18 @@ def test_words_sum_over_the_source_and_average_over_the_target(browser: Browser,
 
 
 @needs_chromium
-@pytest.mark.parametrize(
-    "source", ["a b c", " ".join("abcdefg"[n % 7] for n in range(60)), "ä ö ü ß", "😀 👩‍👩‍👧 𝄞", "שלום עולם a"]
-)
 @pytest.mark.parametrize("width", [320, 1200])
-def test_labels_of_any_text_in_any_width(browser: Browser, tmp_path: Path, source: str, width: int) -> None:
-    page = opened(browser, page_of([source]), tmp_path / "page.html", width)
-    assert texts(page, "#step tbody th") == [*source.split(), "⟨eos⟩"]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    if "ש" in source:
-        words = "[...document.querySelectorAll('#lines g:not([data-step]) text:not([data-weight])')]"
-        places = page.evaluate(f"{words}.map((word) => Number(word.getAttribute('x')))")
-        assert places == sorted(places, reverse=True)
+def test_labels_of_any_text_in_any_width(browser: Browser, tmp_path: Path, width: int) -> None:
+    sources = ["a b c", " ".join("abcdefg"[n % 7] for n in range(60)), "ä ö ü ß", "😀 👩‍👩‍👧 𝄞", "שלום עולם a"]
+    page = opened(browser, page_of(sources), tmp_path / "page.html", width)
+    for number, source in enumerate(sources):
+        page.evaluate(f"go({{s: {number}, t: 0}})")
+        assert texts(page, "#step tbody th") == [*source.split(), "⟨eos⟩"]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    words = "[...document.querySelectorAll('#lines g:not([data-step]) text:not([data-weight])')]"
+    places = page.evaluate(f"{words}.map((word) => Number(word.getAttribute('x')))")
+    assert len(places) > 2
+    assert places == sorted(places, reverse=True)  # those of the last text, from right to left
 
 
 @needs_chromium
@@ -378,12 +379,12 @@ def test_every_head_can_be_enlarged(browser: Browser, tmp_path: Path) -> None:
 
 @needs_chromium
 def test_the_focus_stays_and_what_is_chosen_can_be_seen(browser: Browser, tmp_path: Path) -> None:
-    long = " ".join("abcdefg"[n % 7] * 9 for n in range(30))
-    page = opened(browser, page_of([long, "a b"], [long, "b"]), tmp_path / "page.html", 600, "#y=r&o=tree")
+    long = " ".join("abcdefg"[n % 7] * 9 for n in range(12))
+    page = opened(browser, page_of([long, "a b"], [long, "b"]), tmp_path / "page.html", 320, "#y=r&o=tree")
     seen = """(() => { const step = document.querySelector('#lines [aria-pressed=true]').getBoundingClientRect();
         return step.left >= 0 && step.right <= innerWidth && step.top >= 0 && step.bottom <= innerHeight; })()"""
     page.evaluate("scrollTo(0, 0)")
-    for _ in range(30):
+    for _ in range(12):
         page.press("ArrowRight", 39)
         assert page.evaluate(seen)
     bold = "document.querySelectorAll('#tree [font-weight=\"700\"]').length > 0"
@@ -470,6 +471,7 @@ def test_sections_open_by_keyboard_and_by_address(browser: Browser, tmp_path: Pa
     assert all(re.fullmatch(r"-?[\d.]+", value) and len(meaning) > 10 for _, value, meaning in measures)
 
 
+@pytest.fixture(scope="module")
 def rich_page() -> Page:
     """Two models, all of their heads, gold links and two validations: everything that a page can have."""
     part = {"hidden_size": 8, "num_layers": 2, "num_heads": 2, "feed_forward_size": 8}
@@ -491,12 +493,17 @@ EVERYTHING = "o=map.occlusion.tree.heads.numbers.save"
 
 
 @needs_chromium
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1400])
-@pytest.mark.parametrize("place", [f"#{EVERYTHING}&t=1&v=2", f"#{EVERYTHING}&m=1&y=0&d=1&a=1.source.2", "#g=1&y=0"])
-def test_everything_is_legible(browser: Browser, tmp_path: Path, width: int, scheme: str, place: str) -> None:
+@covering(
+    "place, width, scheme",
+    (f"#{EVERYTHING}&t=1&v=2", f"#{EVERYTHING}&m=1&y=0&d=1&a=1.source.2", "#g=1&y=0"),
+    (360, 1400),
+    ("light", "dark"),
+)
+def test_everything_is_legible(
+    browser: Browser, rich_page: Page, tmp_path: Path, width: int, scheme: str, place: str
+) -> None:
     browser.prefer(scheme, touch=width < 600)
-    page = opened(browser, rich_page(), tmp_path / "page.html", width, place)
+    page = opened(browser, rich_page, tmp_path / "page.html", width, place)
     hints = page.evaluate("['keys', 'touch'].map((name) => document.querySelector(`.${name}`).checkVisibility())")
     assert hints == [width > 600, width < 600]
     shown = page.read_legibility()
@@ -540,8 +547,11 @@ def luminance(colour: str) -> float:
 
 
 @needs_chromium
-def test_play_shows_one_validation_after_another(browser: Browser, tmp_path: Path) -> None:
-    page = opened(browser, rich_page(), tmp_path / "page.html")
+def test_play_shows_one_validation_after_another(browser: Browser, rich_page: Page, tmp_path: Path) -> None:
+    page = opened(browser, rich_page, tmp_path / "page.html")
+    page.evaluate(
+        "{ const wait = setTimeout; window.setTimeout = (act, pause, ...given) => wait(act, pause / 4, ...given); }"
+    )
     assert texts(page, "#frame") == ["The best model of the run, alignment error rate 0.25"]
     page.evaluate(
         "window.said = []; new MutationObserver(() => said.push(at('frame').textContent))"

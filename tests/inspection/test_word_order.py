@@ -36,7 +36,9 @@ def test_verbs_that_move_to_the_end_are_seen(
     lines = [" ".join(words) + "\t" + " ".join(order(words)).upper() + "\n" for words in sorted(sources)]
     Path("corpus.tsv").write_text("".join(lines), encoding="utf-8")
     Path("order.yaml").write_text(REVERSAL_CONFIG.format(source="corpus.tsv"), encoding="utf-8")
-    settings = ("--set", "train.epochs=6", "--set", "train.validation.metric=loss")
+    luong = ("--set", "model.attention.score=general", "--set", "model.decoder.order=luong")
+    training = ("--set", "train.epochs=5", "--set", "train.optimizer.learning_rate=0.02")
+    settings = (*luong, *training, "--set", "train.validation.metric=loss")
     assert cli("preprocess", "--config", "order.yaml").code == 0
     assert cli("train", "--config", "order.yaml", *settings).code == 0
     assert cli("attention", "--split", "test", "--forced", "--json", "a.json").code == 0

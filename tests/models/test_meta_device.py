@@ -5,13 +5,14 @@ the device goes through `to_host`, whose calls are counted here.
 """
 
 import contextlib
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 import torch
-from covering import covering
+from covering import covering, each_value
 from pairs import batch_of, pairs_of
 from small_models import MECHANISMS, ORDERS, Variant, random_model
 from torch import Tensor
@@ -31,7 +32,7 @@ from nmt.training.consistency import with_consistency
 from nmt.training.loop import train_step
 
 META = torch.device("meta")
-PAIRS = ([[4, 5], [6]], [[6, 5], []])
+PAIRS = ([[4, 5], [6]], [[6], []])
 WAITS = 2
 """Looks of the host at a search after which everything is said to have ended."""
 ATTENTIONS = ["general", "none", *MECHANISMS]
@@ -65,9 +66,13 @@ def family_on_meta(encoder: str, decoder: str, **keys: Any) -> Seq2Seq:
         return build_model(section, 9, 8)
 
 
+FAMILIES = [family for family in itertools.product(ENCODERS, DECODERS) if set(family) != {"recurrent"}]
+POSITIONS, NORMS = (None, 40), ("pre", "post")
+
+
 def of_families(names: str, *values: Sequence[Any]) -> pytest.MarkDecorator:
     """As `covering`, over families that are not recurrent throughout."""
-    first = ("encoder, decoder, positions, norm", ENCODERS, DECODERS, (None, 40), ("pre", "post"))
+    first = ("encoder, decoder, positions, norm", ENCODERS, DECODERS, POSITIONS, NORMS)
     return covering(f"{first[0]}{names}", *first[1:], *values, valid=lambda row: set(row[:2]) != {"recurrent"})
 
 
@@ -102,9 +107,9 @@ def test_an_update_of_every_family_never_waits(
     assert_updates_without_waiting(model, ratio, batches)
 
 
-@of_families("")
-def test_an_update_with_simcut_never_waits(encoder: str, decoder: str, positions: int | None, norm: str) -> None:
-    model = family_on_meta(encoder, decoder, learned_positions=positions, norm=norm)
+@each_value("family, positions, norm", FAMILIES, POSITIONS, NORMS)
+def test_an_update_with_simcut_never_waits(family: tuple[str, str], positions: int | None, norm: str) -> None:
+    model = family_on_meta(*family, learned_positions=positions, norm=norm)
     assert_updates_without_waiting(model, 1.0, 2, SimCutSection())
 
 
@@ -141,7 +146,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-@covering("order, attention, cell, beam_size, with_alignment", ORDERS, ATTENTIONS, CELLS, (1, 3), (False, True))
+@each_value("order, attention, cell, beam_size, with_alignment", ORDERS, ATTENTIONS, CELLS, (1, 3), (False, True))
 def test_a_search_waits_every_few_steps(
     order: tuple[str, bool],
     attention: str,
@@ -154,10 +159,9 @@ def test_a_search_waits_every_few_steps(
     assert_few_waits(model_on_meta(order, attention, cell), beam_size, with_alignment, waits, monkeypatch)
 
 
-@of_families(", beam_size, with_alignment", (1, 3), (False, True))
+@each_value("family, positions, norm, beam_size, with_alignment", FAMILIES, POSITIONS, NORMS, (1, 3), (False, True))
 def test_a_search_of_every_family_waits_every_few_steps(
-    encoder: str,
-    decoder: str,
+    family: tuple[str, str],
     positions: int | None,
     norm: str,
     beam_size: int,
@@ -165,13 +169,14 @@ def test_a_search_of_every_family_waits_every_few_steps(
     waits: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model = family_on_meta(encoder, decoder, learned_positions=positions, norm=norm)
+    model = family_on_meta(*family, learned_positions=positions, norm=norm)
     assert_few_waits(model, beam_size, with_alignment, waits, monkeypatch)
 
 
 def assert_few_waits(
     model: Seq2Seq, beam_size: int, with_alignment: bool, waits: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(searching.STEPS_PER_WAIT, META.type, 3)
     stepper = Seq2SeqStepper(model.eval())
     batch = batch_of(*PAIRS)
     step = Mock(wraps=stepper.step)
@@ -184,17 +189,17 @@ def assert_few_waits(
     assert step.call_count == WAITS * searching.STEPS_PER_WAIT[META.type]
 
 
-@covering("order, attention, cell", ORDERS, ATTENTIONS, CELLS)
+@each_value("order, attention, cell", ORDERS, ATTENTIONS, CELLS)
 def test_the_mean_loss_waits_once(order: tuple[str, bool], attention: str, cell: str, waits: list[str]) -> None:
     assert mean_loss(model_on_meta(order, attention, cell), pairs_of(*PAIRS), batch_size=1) == 0.0
     assert waits == ["values"]
 
 
-@of_families("")
+@each_value("family, positions, norm", FAMILIES, POSITIONS, NORMS)
 def test_the_mean_loss_of_every_family_waits_once(
-    encoder: str, decoder: str, positions: int | None, norm: str, waits: list[str]
+    family: tuple[str, str], positions: int | None, norm: str, waits: list[str]
 ) -> None:
-    model = family_on_meta(encoder, decoder, learned_positions=positions, norm=norm)
+    model = family_on_meta(*family, learned_positions=positions, norm=norm)
     assert mean_loss(model, pairs_of(*PAIRS), batch_size=1) == 0.0
     assert waits == ["values"]
 

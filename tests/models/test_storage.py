@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,18 @@ def test_a_vocabulary_that_does_not_fit(saved: Path, words: tuple[str, ...]) -> 
     assert f"[{4 + len(words)}, " in message
 
 
+def test_text_much_larger_than_the_weights_is_refused(saved: Path) -> None:
+    path = saved / "text/src.vocabulary.json"
+    blanks = 2**20 + (saved / "model.safetensors").stat().st_size // 4 - path.stat().st_size
+    with path.open("a", encoding="utf-8") as file:
+        file.write(" " * blanks)
+    assert load_model(saved).src_vocabulary == Vocabulary(WORDS)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(" ")
+    with pytest.raises(CheckpointError, match=r"src\.vocabulary\.json: has 1,\d+,\d+ bytes, more than the limit of"):
+        load_model(saved)
+
+
 def test_weights_of_another_kind_of_model_do_not_fit(saved: Path) -> None:
     other = make_model(make_config(order="bahdanau"))
     with pytest.raises(CheckpointError, match="do not match") as caught:
@@ -229,6 +242,23 @@ def test_a_newer_model_replaces_an_older_one(saved: Path, tmp_path: Path) -> Non
     assert torch.equal(logits_of(loaded.model), logits_of(newer))
     assert not (saved / "left over").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "text"]
+
+
+def test_a_model_is_on_the_disk_before_it_replaces_an_older_one(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older, synchronise = saved.stat().st_ino, os.fsync
+    on_disk: set[int] = set()
+
+    def record(file: int) -> None:
+        synchronise(file)
+        if saved.stat().st_ino == older:
+            on_disk.add(os.fstat(file).st_ino)
+
+    monkeypatch.setattr(os, "fsync", record)
+    save_model(saved, make_config(), make_model(make_config(), seed=1), tmp_path / "text", METADATA)
+    assert saved.stat().st_ino != older
+    assert [path for path in saved.rglob("*") if path.stat().st_ino not in on_disk] == []
 
 
 @pytest.mark.parametrize("cause", ["text", "metadata"])

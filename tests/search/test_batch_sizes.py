@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from allpairspy import AllPairs
+from covering import covering
 from small_models import MECHANISMS, ORDERS, Variant, random_model
 
 from nmt.config import DecodeSection, SamplingSection
@@ -58,26 +59,23 @@ def differences(model: Seq2Seq, options: DecodeSection) -> list[tuple[Hypothesis
     ]
 
 
-@pytest.mark.parametrize("with_alignment", [False, True])
-@pytest.mark.parametrize("mechanism", ["general", "coverage"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        SEARCHES["greedy"],
-        SEARCHES["beam"],
-        DecodeSection(beam_size=4, length_penalty=1.0, coverage_penalty=0.5, min_length=3),
-        DecodeSection(beam_size=3, length_norm="average", no_repeat_ngram_size=2),
-    ],
-)
+OPTIONS = {
+    **{name: SEARCHES[name] for name in ("greedy", "beam")},
+    "coverage penalty": DecodeSection(beam_size=4, length_penalty=1.0, coverage_penalty=0.5, min_length=3),
+    "no repeats": DecodeSection(beam_size=3, length_norm="average", no_repeat_ngram_size=2),
+}
+
+
+@covering("name, mechanism, with_alignment", [*OPTIONS], ["general", "coverage"], [False, True])
 def test_an_accelerator_that_waits_every_few_steps_finds_the_same(
-    options: DecodeSection, mechanism: str, with_alignment: bool, monkeypatch: pytest.MonkeyPatch
+    name: str, mechanism: str, with_alignment: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In between, hypotheses that have ended stay in the batch; they must neither go on nor end once more."""
     model = make_model(mechanism, ORDERS[1], torch.float64, 0.8)
 
     def find() -> list[list[Hypothesis]]:
-        searcher = Searcher([model], options.model_copy(update={"batch_size": 16, "max_length": 30}))
-        return searcher.search(make_sources(80), n_best=3, with_alignment=with_alignment)
+        searcher = Searcher([model], OPTIONS[name].model_copy(update={"batch_size": 16, "max_length": 30}))
+        return searcher.search(make_sources(60), n_best=3, with_alignment=with_alignment)
 
     expected = find()
     monkeypatch.setitem(searching.STEPS_PER_WAIT, "cpu", 4)
@@ -94,7 +92,7 @@ def test_samples_end_once_where_the_search_waits_every_few_steps(monkeypatch: py
     """They are others, as hypotheses that have ended draw random numbers too."""
     monkeypatch.setitem(searching.STEPS_PER_WAIT, "cpu", 4)
     searcher = Searcher([make_model("general", ORDERS[1], torch.float64, 0.8)], SEARCHES["sampling"])
-    found = [each for those in searcher.search(make_sources(80), n_best=3) for each in those]
+    found = [each for those in searcher.search(make_sources(60), n_best=3) for each in those]
     assert len({len(each.ids) for each in found}) > 5
     assert not any(EOS_ID in each.ids for each in found)
 

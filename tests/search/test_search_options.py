@@ -4,13 +4,12 @@ import itertools
 import math
 from collections import Counter
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import Variant, random_model
-from test_search import EACH_VARIANT, VARIANTS, WORDS, log_probs_of, random_sources
+from test_search import EACH_VARIANT, VARIANTS, WORDS, forced, log_probs_of, random_sources
 from torch import Tensor
 
 from nmt.config import DecodeSection, SamplingSection
@@ -112,15 +111,15 @@ def test_forced_words_have_their_teacher_forced_probabilities(variant: Variant) 
     model = random_model(variant, 2, WORDS)
     src, lengths = random_sources(6, 2)
     targets = [[4, 5, 4], [], [11], [6, 6, 6, 6], [8], [1, 9]]
-    forced = [ForcedPrefix([[*target, EOS_ID] for target in targets])]
-    settings = SearchSettings(GreedyStrategy(), Lengths(9), constraints=forced)
+    constraints = [ForcedPrefix([[*target, EOS_ID] for target in targets])]
+    settings = SearchSettings(GreedyStrategy(), Lengths(9), constraints=constraints)
     found = search(Seq2SeqStepper(model), src, lengths, settings)
     for row, (target, (each,)) in enumerate(zip(targets, found, strict=True)):
         words = [*target, EOS_ID]
-        expected = log_probs_of(model, src[row, : lengths[row]], [words[:end] for end in range(1, len(words) + 1)])
+        expected, _ = forced(model, src[row, : lengths[row]], [words])
         assert (each.ids, each.complete) == (target, True)
-        assert each.log_prob == pytest.approx(expected[-1], abs=1e-9)
-        assert list(itertools.accumulate(each.token_log_probs)) == pytest.approx(expected, abs=1e-9)
+        assert each.log_prob == pytest.approx(float(expected.sum()), abs=1e-9)
+        assert each.token_log_probs == pytest.approx(expected[0].tolist(), abs=1e-9)
 
 
 @pytest.mark.parametrize("strategy", [GreedyStrategy(), BEAM])
@@ -213,9 +212,8 @@ def test_an_ensemble_predicts_the_mean_of_probabilities(variant: Variant) -> Non
         source = src[row, : lengths[row]]
         for each in hypotheses:
             words = [*each.ids, *([EOS_ID] if each.complete else [])]
-            beginnings = [words[:end] for end in range(1, len(words) + 1)]
-            totals = np.array([[0.0, *log_probs_of(model, source, beginnings)] for model in models])
-            expected = np.log(np.exp(np.diff(totals)).mean(axis=0)).sum()
+            log_probs = torch.cat([forced(model, source, [words])[0] for model in models])  # [3, T]
+            expected = float(log_probs.exp().mean(dim=0).log().sum())
             assert each.log_prob == pytest.approx(expected, abs=1e-9)
 
 

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
-from real_server import SENTENCES, Gated, golden, recording, serving, wait_until
+from real_server import GOLDEN_MODEL, SENTENCES, Gated, golden, recording, serving, wait_until
 
+import nmt
 from nmt.serving.batches import LONG, Batcher, QueueFull, ServerStopping, Translated
 from nmt.system.errors import ConfigError
 from nmt.text.sentences import SentenceSplitter
@@ -55,24 +56,25 @@ def meanwhile(gated: Gated, first: Coroutine[Any, Any, T], *others: Coroutine[An
     return asyncio.run(work())
 
 
-def test_200_concurrent_requests_get_the_same_translations_as_one_by_one() -> None:
-    translator = golden()
+@pytest.mark.parametrize("number", [60, pytest.param(200, marks=pytest.mark.soak)])
+def test_concurrent_requests_get_the_same_translations_as_one_by_one(number: int) -> None:
+    translator = nmt.load(GOLDEN_MODEL, device="cpu", beam_size=2, max_length=12)
     chosen = SENTENCES[::100][:20] + [" ".join(SENTENCES[n : n + 3]) for n in range(10)]
     expected = {text: translator.translate(text).text for text in chosen}
 
     async def ask_all(url: str) -> list[tuple[str, str]]:
-        limits = httpx.Limits(max_connections=200)
+        limits = httpx.Limits(max_connections=number)
         async with httpx.AsyncClient(base_url=url, timeout=30, limits=limits) as client:
 
-            async def ask(number: int) -> tuple[str, str]:
-                text = chosen[number % len(chosen)]
-                kind = {"alternatives": 1} if number % 7 == 0 else {}
+            async def ask(place: int) -> tuple[str, str]:
+                text = chosen[place % len(chosen)]
+                kind = {"alternatives": 1} if place % 7 == 0 else {}
                 reply = await client.post("/translate", json={**BODY, "q": text, **kind})
                 return text, reply.json()["translatedText"]
 
-            return await asyncio.gather(*map(ask, range(200)))
+            return await asyncio.gather(*map(ask, range(number)))
 
-    with recording() as records, serving(limits={"batch_wait": 0.05}) as client:
+    with recording() as records, serving(("en", "de", translator), limits={"batch_wait": 0.05}) as client:
         found = asyncio.run(ask_all(str(client.base_url)))
     assert [answer for _, answer in found] == [expected[text] for text, _ in found]
     assert max(int(line.split('"batch": ')[1].split("}")[0]) for line in records.lines) > 1
@@ -97,6 +99,13 @@ def test_clients_take_turns_whatever_the_number_of_their_requests(gated: Gated, 
     found = [text for (text,) in gated.batches]
     assert found[:7] == ["go", "a0", "d0", "b0", "d1", "c0", "d2"]
     assert found[7:] == ["a1", "b1", "c1", "a2", "b2", "c2"]
+
+
+def test_a_client_that_comes_later_is_not_owed_what_others_have_had(gated: Gated, batcher: Batcher) -> None:
+    gated.options = gated.options.model_copy(update={"batch_size": 1})
+    first = batcher.translate([["go"] * 20, ["a0"], ["a1"], ["a2"]], client="first")
+    meanwhile(gated, first, batcher.translate([["b0"], ["b1"], ["b2"]], client="later"))
+    assert [text for (text,) in gated.batches[1:]] == ["a0", "b0", "a1", "b1", "a2", "b2"]
 
 
 @pytest.mark.parametrize(("client", "second"), [("one", 9), ("many", 5)])

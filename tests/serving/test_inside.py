@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from browser import Page, browsing, needs_chromium
+from browser import Page, needs_chromium
 from real_server import golden, golden_config, serving
 
 from nmt.corpus.example import Example
@@ -99,8 +99,8 @@ def test_work_takes_its_turn_and_its_errors_are_its_own() -> None:
 @pytest.mark.soak
 @needs_chromium
 @pytest.mark.parametrize("width", [1200, 320])
-def test_sentences_are_typed_and_explored(width: int) -> None:
-    with serving() as client, browsing() as page:
+def test_sentences_are_typed_and_explored(page: Page, width: int) -> None:
+    with serving() as client:
         page.open(f"{client.base_url}/explore", width)
         page.wait_for("document.activeElement.id === 'sentence' && at('direction').options.length === 1")
         assert page.evaluate("document.querySelector('main').hidden")
@@ -135,9 +135,9 @@ def test_sentences_are_typed_and_explored(width: int) -> None:
 
 
 @needs_chromium
-def test_every_column_of_each_sentence_can_be_read() -> None:
+def test_every_column_of_each_sentence_can_be_read(page: Page) -> None:
     translator, sources = golden(), [SENTENCE, "I am old."]
-    with serving() as client, browsing() as page:
+    with serving() as client:
         page.open(f"{client.base_url}/explore", 1200)
         page.wait_for("document.activeElement.id === 'sentence' && at('direction').options.length === 1")
         for number, source in enumerate(sources, start=1):
@@ -168,8 +168,8 @@ def test_every_column_of_each_sentence_can_be_read() -> None:
 
 @needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_form_is_legible_while_it_is_empty(scheme: str) -> None:
-    with serving() as client, browsing() as page:
+def test_the_form_is_legible_while_it_is_empty(page: Page, scheme: str) -> None:
+    with serving() as client:
         page.prefer(scheme)
         page.open(f"{client.base_url}/explore", 360)
         page.wait_for("at('direction').options.length === 1")
@@ -180,8 +180,8 @@ def test_the_form_is_legible_while_it_is_empty(scheme: str) -> None:
 
 @pytest.mark.soak
 @needs_chromium
-def test_the_address_names_the_direction() -> None:
-    with serving(("en", "de", golden()), ("de", "en", golden())) as client, browsing() as page:
+def test_the_address_names_the_direction(page: Page) -> None:
+    with serving(("en", "de", golden()), ("de", "en", golden())) as client:
         page.open(f"{client.base_url}/explore", 1200)
         page.wait_for("at('direction').options.length === 2")
         page.evaluate("at('direction').selectedIndex = 1; at('sentence').value = 'a b'; at('form').requestSubmit()")

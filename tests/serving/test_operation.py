@@ -86,7 +86,7 @@ class Unit:
 
     def is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/health", timeout=5).status_code == 200
+            return httpx.get(f"{self.url}/health", timeout=5, verify=False).status_code == 200
         except httpx.TransportError:
             return False
 

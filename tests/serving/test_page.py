@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from browser import Page, browsing, needs_chromium
+from browser import Page, needs_chromium
 from real_server import Gated, Records, golden, recording, serving
 
 PICTURES = os.environ.get("NMT_TEST_PICTURES")
@@ -35,12 +35,6 @@ IS_CUT = """
 MIDDLES = """
 ["example", "go", "inside"].map((name) => at(name).getBoundingClientRect()).map(({ top, bottom }) => (top + bottom) / 2)
 """
-
-
-@pytest.fixture
-def page() -> Iterator[Page]:
-    with browsing() as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -97,7 +91,7 @@ def test_a_text_is_translated_as_it_is_typed_and_taken_along(page: Page, records
 
 @needs_chromium
 def test_what_is_typed_before_the_directions_are_known_is_translated_later(page: Page) -> None:
-    network = {"offline": False, "latency": 2000, "downloadThroughput": -1, "uploadThroughput": -1}  # milliseconds
+    network = {"offline": False, "latency": 600, "downloadThroughput": -1, "uploadThroughput": -1}  # milliseconds
     with serving() as client:
         page.call("Network.enable")
         page.call("Network.emulateNetworkConditions", **network)

@@ -25,6 +25,7 @@ from safetensors.torch import load_file, save_file
 import nmt
 import nmt.serving.serve
 import nmt.serving.server
+from nmt.serving.server import bind
 from nmt.translation.loading import LoadSettings
 
 BODY = json.dumps({"q": "I am old.", "source": "en", "target": "de"}).encode()
@@ -39,8 +40,10 @@ def client() -> Iterator[httpx.Client]:
         yield found
 
 
-def talk(client: httpx.Client, *parts: bytes, pause: float = 0.0, seconds: float = 10) -> bytes:
-    """The server's reply to bytes, until it closes the connection or sends no more."""
+def talk(
+    client: httpx.Client, *parts: bytes, pause: float = 0.0, seconds: float = 10, enough: bytes | None = None
+) -> bytes:
+    """The server's reply to bytes, until it has what is enough, the server closes the connection or sends no more."""
     found = b""
     with (
         socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=seconds) as connection,
@@ -51,6 +54,8 @@ def talk(client: httpx.Client, *parts: bytes, pause: float = 0.0, seconds: float
             time.sleep(pause)
         while chunk := connection.recv(1 << 16):
             found += chunk
+            if enough is not None and enough in found:
+                break
     return found
 
 
@@ -162,6 +167,13 @@ def test_a_host_that_is_none_is_refused(client: httpx.Client, host: str) -> None
     assert reply.json()["error"] == f"the header Host is not the name of a server: {host}"
 
 
+def test_a_reply_does_not_wait_for_the_client_to_acknowledge_its_head() -> None:
+    with bind("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_missing_headers_time_out(client: httpx.Client) -> None:
     start = time.monotonic()
     assert talk(client) == b""
@@ -208,6 +220,19 @@ def test_connections_are_closed(client: httpx.Client) -> None:
     wait_until(lambda: number() <= before + 2, 20)
 
 
+@pytest.fixture(scope="module")
+def other_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with the text of the golden one and other weights."""
+    other = shutil.copytree(GOLDEN_MODEL, tmp_path_factory.mktemp("models") / "other")
+    generator = torch.Generator().manual_seed(1)
+    tensors = {
+        name: value + 0.1 * torch.randn(value.shape, generator=generator)
+        for name, value in load_file(other / "model.safetensors").items()
+    }
+    save_file(tensors, other / "model.safetensors")
+    return other
+
+
 @contextlib.contextmanager
 def started(*arguments: object) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """`nmt serve` in a process of its own, and its address."""
@@ -217,17 +242,19 @@ def started(*arguments: object) -> Iterator[tuple["subprocess.Popen[str]", str]]
         line = process.stderr.readline()
         found = re.search(r"serving en-de(?: \(2 models\))? at (http://\S+);", line)
         assert found, line + process.stderr.read()
+        assert line.count("(2 models)") == arguments.count("--model")
         yield process, found[1]
         process.terminate()
         process.communicate(timeout=20)
 
 
-def test_the_command_serves_and_stops(tmp_path: Path) -> None:
+def test_the_command_serves_and_stops(other_model: Path, tmp_path: Path) -> None:
     (tmp_path / "keys").write_text("one\n\n two words \n", encoding="utf-8")
-    with started("--api-keys", tmp_path / "keys", "--beam-size", 1) as (process, url):
+    with started("--model", other_model, "--api-keys", tmp_path / "keys", "--beam-size", 1) as (process, url):
         fields = {"q": "I am old.", "source": "en", "target": "de", "api_key": "two words", "alternatives": 1}
         reply = httpx.post(f"{url}/translate", json=fields, timeout=20)
         assert reply.json()["alternatives"] == []
+        assert reply.headers["model-identity"].count(", ") == 1  # of two models
         assert httpx.post(f"{url}/translate", json={**fields, "api_key": "three"}, timeout=20).status_code == 403
         foreign = httpx.get(f"{url}/health", headers={"Host": "mt.example"}, timeout=20)
         assert foreign.json()["error"].endswith("unknown host name mt.example: start the server with --allow-host")
@@ -252,13 +279,14 @@ def test_requests_that_have_begun_are_finished() -> None:
     gated = Gated()
     with ThreadPoolExecutor() as pool, serving(("en", "de", gated)) as client:
         reply = begin(client, gated, pool)
-        threading.Timer(0.4, gated.open.set).start()
+        threading.Timer(0.2, gated.open.set).start()
     assert reply.result().json()["translatedText"] == golden().translate("I am old.").text
     with pytest.raises(httpx.ConnectError):
         httpx.get(str(client.base_url))
 
 
-def test_stopping_has_a_time_limit() -> None:
+def test_stopping_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nmt.serving.server, "LAST_BATCH", 0.1)
     gated = Gated()
     with ThreadPoolExecutor() as pool, recording() as records:
         with serving(("en", "de", gated), limits={"stop_seconds": 1}) as client:
@@ -277,36 +305,39 @@ def test_a_client_that_reads_nothing_is_disconnected(patience: float) -> None:
     """With patience it reads slowly, for longer than the time limit, and gets everything."""
     number, found = 60, b""
     ask = b"GET /explore HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with serving(limits={"idle_seconds": 2.0}) as client, socket.socket() as connection:
+    with serving(limits={"idle_seconds": 0.8}) as client, socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536 if patience else 4096)
         connection.settimeout(10)
         connection.connect((client.base_url.host, client.base_url.port or 80))
         connection.sendall(ask * (number - 1) + ask[:-2] + b"Connection: close\r\n\r\n")
         start = time.monotonic()
         if not patience:
-            time.sleep(4)
+            time.sleep(1.6)
         with contextlib.suppress(ConnectionError):
             while chunk := connection.recv(1 << 16):
                 found += chunk
-                if patience and time.monotonic() - start < 4.5:
+                if patience and time.monotonic() - start < 1.8:
                     time.sleep(patience)
         assert client.get("/health").status_code == 200
     assert (found.count(b"HTTP/1.1 200") == number) == bool(patience)
 
 
 @pytest.mark.parametrize("size", [b"/explore", b"/health"])
-def test_a_client_that_reads_too_slowly_is_disconnected(size: bytes) -> None:
+def test_a_client_that_reads_too_slowly_is_disconnected(size: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It makes some progress within each time limit."""
+    monkeypatch.setattr(nmt.serving.server, "SEND_BUFFER", 1 << 12)
+    monkeypatch.setattr(nmt.serving.server, "MIN_READING", 1 << 18)
     number, found = 4000 if size == b"/health" else 60, b""
     ask = b"GET " + size + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with serving(limits={"idle_seconds": 1.0}) as client, socket.socket() as connection:
+    with serving(limits={"idle_seconds": 0.5}) as client, socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(10)
         connection.connect((client.base_url.host, client.base_url.port or 80))
         threading.Thread(target=lambda: _send(connection, ask * number)).start()
         with contextlib.suppress(ConnectionError):
-            for _ in range(25):  # 1 kB per second
-                found += connection.recv(200)
-                time.sleep(0.2)
+            for _ in range(40):  # 40 kB per second
+                found += connection.recv(1600)
+                time.sleep(0.04)
             while chunk := connection.recv(1 << 16):
                 found += chunk
         assert client.get("/health").status_code == 200
@@ -328,7 +359,8 @@ def test_a_wrong_key_in_the_head_is_refused_before_the_body() -> None:
         start = time.monotonic()
         for place in ("Authorization: Bearer wrong\r\n", ""):
             sent = head(1000, place)
-            found = talk(client, sent if place else sent.replace(b"/translate", b"/translate?api_key=wrong"), seconds=1)
+            sent = sent if place else sent.replace(b"/translate", b"/translate?api_key=wrong")
+            found = talk(client, sent, enough=b"\r\n\r\n")
             assert found.startswith(b"HTTP/1.1 403 ")
         assert time.monotonic() - start < 10  # the time limit of a body
         for body in (BODY, BODY.replace(b"}", b', "api_key": ""}')):
@@ -412,14 +444,7 @@ def test_a_misspelled_name_is_served_as_in_the_text() -> None:
     assert len(served.alignment) == len(served.tokens) + 1 == len(plain.tokens) + 1
 
 
-def test_models_of_one_direction_translate_together(cli: Cli, tmp_path: Path) -> None:
-    other = shutil.copytree(GOLDEN_MODEL, tmp_path / "other")
-    generator = torch.Generator().manual_seed(1)
-    tensors = {
-        name: value + 0.1 * torch.randn(value.shape, generator=generator)
-        for name, value in load_file(other / "model.safetensors").items()
-    }
-    save_file(tensors, other / "model.safetensors")
+def test_models_of_one_direction_translate_together(other_model: Path, cli: Cli, tmp_path: Path) -> None:
     text = "\n".join(SENTENCES[:30]) + "\n"
     (tmp_path / "input").write_text(text, encoding="utf-8")
 
@@ -431,13 +456,14 @@ def test_models_of_one_direction_translate_together(cli: Cli, tmp_path: Path) ->
         assert outcome.code == 0, outcome.err
         return (tmp_path / "output").read_text(encoding="utf-8")
 
-    together = translate(GOLDEN_MODEL, other)
-    assert together not in (translate(GOLDEN_MODEL), translate(other))
-    with started("--model", other) as (_, url):
+    together = translate(GOLDEN_MODEL, other_model)
+    assert together not in (translate(GOLDEN_MODEL), translate(other_model))
+    (both,) = nmt.serving.serve.open_directions([GOLDEN_MODEL, other_model], LoadSettings("cpu", split_sentences=True))
+    with serving(both) as client:
         fields = {"q": text, "source": "en", "target": "de"}
-        assert httpx.post(f"{url}/translate", json=fields, timeout=60).json()["translatedText"] == together
-        shown = httpx.post(f"{url}/explore", json={**fields, "q": SENTENCES[0]}, timeout=60).json()
+        assert client.post("/translate", json=fields, timeout=60).json()["translatedText"] == together
+        shown = client.post("/explore", json={**fields, "q": SENTENCES[0]}, timeout=60).json()
     assert [system["name"] for system in shown["systems"]] == [GOLDEN_MODEL.name, "other"]
-    for model, record in zip((GOLDEN_MODEL, other), shown["items"][0]["of"], strict=True):
+    for model, record in zip((GOLDEN_MODEL, other_model), shown["items"][0]["of"], strict=True):
         best = nmt.load(model, device="cpu", replace_unknown=False).translate(SENTENCES[0])
         assert record["text"][str(record["best"][0])] == best.text

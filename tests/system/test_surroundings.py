@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 import nmt
 from nmt.system.surroundings import plain_torch
+from nmt.training import readiness
 
 
 @contextlib.contextmanager
@@ -62,29 +63,48 @@ def results(project: Project) -> tuple[object, ...]:
     )
 
 
+@pytest.fixture(scope="module")
+def expected_results(project: Project) -> tuple[object, ...]:
+    """Those in torch's own surroundings."""
+    return results(project)
+
+
 @in_all
-def test_translations_are_the_same(surroundings: Surroundings, project: Project) -> None:
-    expected = results(project)
-    assert len(expected[1]) == len(SOURCES)  # type: ignore[arg-type]
+def test_translations_are_the_same(
+    surroundings: Surroundings, project: Project, expected_results: tuple[object, ...]
+) -> None:
+    assert len(expected_results[1]) == len(SOURCES)  # type: ignore[arg-type]
     with surroundings():
         found = results(project)
-    assert found == expected
+    assert found == expected_results
+
+
+def export_and_evaluate(project: Project, output: Path) -> tuple[float, dict[str, bytes]]:
+    """BLEU of the test set, and all files of exports and hypotheses."""
+    output.mkdir()
+    nmt.export(project.run, to="html", output=output / "page.html")
+    nmt.export(project.run, to="hub", output=output / "hub")
+    bleu = nmt.evaluate(project.run, short_inputs=False, hypotheses_path=output / "hypotheses.txt").bleu
+    return bleu, tree(output)
+
+
+@pytest.fixture(scope="module")
+def expected_files(project: Project, tmp_path_factory: pytest.TempPathFactory) -> tuple[float, dict[str, bytes]]:
+    """Those in torch's own surroundings."""
+    with without_pictures():
+        return export_and_evaluate(project, tmp_path_factory.mktemp("files") / "here")
 
 
 @in_all
 def test_scores_and_exports_are_the_same(
-    surroundings: Surroundings, project: Project, tmp_path: Path, no_pictures: None
+    surroundings: Surroundings,
+    project: Project,
+    expected_files: tuple[float, dict[str, bytes]],
+    tmp_path: Path,
+    no_pictures: None,
 ) -> None:
-    def make(name: str) -> tuple[float, dict[str, bytes]]:
-        (tmp_path / name).mkdir()
-        nmt.export(project.run, to="html", output=tmp_path / name / "page.html")
-        nmt.export(project.run, to="hub", output=tmp_path / name / "hub")
-        bleu = nmt.evaluate(project.run, short_inputs=False, hypotheses_path=tmp_path / name / "hypotheses.txt").bleu
-        return bleu, tree(tmp_path / name)
-
-    expected = make("here")
     with surroundings():
-        assert make("there") == expected
+        assert export_and_evaluate(project, tmp_path / "there") == expected_files
 
 
 def train(project: Project, output: Path) -> dict[str, torch.Tensor]:
@@ -114,11 +134,20 @@ def test_training_is_the_same(
     assert_same_tensors(found, trained_weights)
 
 
+@pytest.fixture
+def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small model overfits few pairs in few updates at a high learning rate."""
+    monkeypatch.setattr(readiness, "OVERFIT_PAIRS", 8)
+    monkeypatch.setattr(readiness, "OVERFIT_RATE", 0.1)
+    monkeypatch.setattr(readiness, "TIMED_UPDATES", 2)
+
+
 @in_all
-def test_checks_find_nothing_wrong(surroundings: Surroundings, project: Project) -> None:
+def test_checks_find_nothing_wrong(surroundings: Surroundings, random_project: Project, quick_checks: None) -> None:
     with surroundings():
-        findings = list(nmt.check(project.config, data=project.data))
+        findings = list(nmt.check(random_project.config, data=random_project.data))
     assert all(finding.ok is not False for finding in findings)
+    assert {finding.name for finding in findings if finding.ok} >= {"one batch overfits", "decoding", "first updates"}
 
 
 def test_threads_share_the_default() -> None:

@@ -123,7 +123,7 @@ def test_the_bar_of_a_long_run_fits_eighty_columns() -> None:
 
 
 def test_a_log_has_lines_instead_of_a_bar(
-    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    random_project: Project, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, no_pictures: None
 ) -> None:
     """Every `log_every` (4) updates and at each validation (7), or fewer if updates are fast."""
     command = ["train", "--config", random_project.config, "--data", random_project.data]

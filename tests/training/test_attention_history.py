@@ -28,16 +28,16 @@ def read(run: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def watched(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def watched(short_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("watched") / "run"
-    train(random_project, run, "train.watch=3")
+    train(short_project, run, "train.watch=3")
     return run
 
 
-def test_each_validation_is_stored(watched: Path, random_project: Project) -> None:
+def test_each_validation_is_stored(watched: Path, short_project: Project) -> None:
     history = read(watched)
     assert [each["update"] for each in history["validations"]] == [line["update"] for line in validations_of(watched)]
-    examples = read_examples(random_project.data / "valid.jsonl")
+    examples = read_examples(short_project.data / "valid.jsonl")
     chosen = [examples[place] for place in evenly_spaced(len(examples), 3)]
     assert [each["source"] for each in history["sentences"]] == [example.src for example in chosen]
 
@@ -56,12 +56,12 @@ def test_the_attention_is_that_of_the_model_at_that_time(watched: Path) -> None:
         assert entropy == pytest.approx(float(-(exact * exact.log()).sum(dim=-1).mean()), abs=1e-3)
 
 
-def test_a_resumed_run_stores_the_same(watched: Path, random_project: Project, run: Path) -> None:
-    stop(random_project, run, 17, "train.watch=3")
+def test_a_resumed_run_stores_the_same(watched: Path, short_project: Project, run: Path) -> None:
+    stop(short_project, run, 7, "train.watch=3")
     history = read(run)
     history["validations"].append({**history["validations"][-1], "update": 1000})  # of a process that was killed later
     (run / "attention.json").write_text(json.dumps(history), encoding="utf-8")
-    train(random_project, run, "train.watch=3", "--resume")
+    train(short_project, run, "train.watch=3", "--resume")
     assert read(run) == read(watched)
 
 
@@ -96,25 +96,25 @@ def test_a_page_shows_the_newest_validation_and_loads_itself_again(watched: Path
     assert "reload" not in last  # the run has ended
 
 
-def test_the_page_does_not_keep_a_run_from_being_replaced(random_project: Project, run: Path) -> None:
-    train(random_project, run, "train.watch=3")
+def test_the_page_does_not_keep_a_run_from_being_replaced(watched: Path, short_project: Project, run: Path) -> None:
+    shutil.copytree(watched, run)
     first = (run / "live.html").stat().st_mtime_ns
-    train(random_project, run, "train.watch=3", "--overwrite")
+    train(short_project, run, "train.watch=3", "train.max_updates=1", "--overwrite")
     assert (run / "live.html").stat().st_mtime_ns > first
 
 
 def test_the_history_of_many_long_sentences_is_kept(tmp_path: Path) -> None:
-    tokens = ["a"] * 60
+    tokens = ["a"] * 64
     text = " ".join(tokens)
-    alignment = Translation(text, tokens, tokens, alignment=torch.full((61, 1, 61), 1 / 61))
-    for update in (1, 2, 3):
+    alignment = Translation(text, tokens, tokens, alignment=torch.full((65, 1, 65), 1 / 65))
+    for update in (1, 2):
         add_attention(tmp_path, update, [Example(text, (text,))] * 100, [alignment] * 100)
     assert (tmp_path / "attention.json").stat().st_size > 1 << 20
-    assert [each["update"] for each in read_attention(tmp_path)["validations"]] == [1, 2, 3]
+    assert [each["update"] for each in read_attention(tmp_path)["validations"]] == [1, 2]
 
 
-def test_nothing_is_stored_unless_asked_for(random_project: Project) -> None:
-    assert not any((random_project.run / name).exists() for name in ("attention.json", "live.html", "tensorboard"))
+def test_nothing_is_stored_unless_asked_for(short_project: Project) -> None:
+    assert not any((short_project.run / name).exists() for name in ("attention.json", "live.html", "tensorboard"))
 
 
 def test_the_page_has_the_stored_validations(watched: Path, tmp_path: Path, cli: Cli) -> None:
@@ -179,7 +179,7 @@ def test_a_damaged_file_is_one_line(watched: Path, tmp_path: Path, cli: Cli, dam
     assert not (tmp_path / "page.html").exists()
 
 
-def test_a_run_that_watched_nothing_says_how(random_project: Project, tmp_path: Path, cli: Cli) -> None:
-    outcome = cli("attention", "--training", "--model", random_project.run, "--output", tmp_path / "page.html")
+def test_a_run_that_watched_nothing_says_how(short_project: Project, tmp_path: Path, cli: Cli) -> None:
+    outcome = cli("attention", "--training", "--model", short_project.run, "--output", tmp_path / "page.html")
     assert outcome.code == 1
     assert "train.watch" in outcome.err

@@ -71,9 +71,11 @@ def test_a_healthy_project_is_fine_and_nothing_is_written(
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the loss falls is looked at after 20 updates, and over 10."""
+    """Whether the loss falls is looked at after 20 updates, and over 10; few pairs and updates are tried."""
     monkeypatch.setattr(readiness, "OVERFIT_UPDATES", 20)
     monkeypatch.setattr(readiness, "OVERFIT_WINDOW", 10)
+    monkeypatch.setattr(readiness, "OVERFIT_PAIRS", 6)
+    monkeypatch.setattr(readiness, "TIMED_UPDATES", 6)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_problems_are_found(project: Project, cli: Cli, names: list[str], settin
 
 @pytest.mark.usefixtures("hasty")
 def test_a_small_model_is_given_the_updates_that_it_needs(project: Project) -> None:
-    found = overfitting(project, *sizes(32))
+    found = overfitting(project, *sizes(32), "decode.max_length=9")
     assert [found[name].ok for name in ("one batch overfits", "decoding")] == [True, True]
     (updates,) = re.findall(r"loss 0\.10 after (\d+) updates of Adam", found["one batch overfits"].text)
     assert int(updates) > 20
@@ -121,10 +123,11 @@ def overfitting(project: Project, *settings: str) -> dict[str, Finding]:
 
 
 def test_a_loss_that_still_falls_is_no_problem(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "OVERFIT_LONGEST", 40)
-    found = overfitting(project, *sizes(12))
+    monkeypatch.setattr(readiness, "OVERFIT_LONGEST", 20)
+    monkeypatch.setattr(readiness, "OVERFIT_PAIRS", 6)
+    found = overfitting(project, *sizes(12), "decode.max_length=9")
     assert [found[name].ok for name in ("one batch overfits", "decoding")] == [None, None]
-    assert " after 40 updates" in found["one batch overfits"].text
+    assert " after 20 updates" in found["one batch overfits"].text
     assert found["one batch overfits"].text.endswith("not settled: the loss still falls")
 
 
@@ -221,6 +224,7 @@ def updates(project: Project, monkeypatch: pytest.MonkeyPatch, *settings: str) -
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.usefixtures("hasty")
 def test_the_longest_batch_comes_first(project: Project, monkeypatch: pytest.MonkeyPatch, accumulate: int) -> None:
     findings, sizes = updates(project, monkeypatch, f"train.batch.accumulate={accumulate}")
     assert sizes[0] == max(sizes) == sizes[min(2, accumulate) - 1]
@@ -241,7 +245,7 @@ def test_slow_updates_are_timed_less_often(project: Project, monkeypatch: pytest
 def test_minutes_of_an_epoch_follow_from_tokens(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a clock that ticks once a look, the mean update has the mean number of tokens."""
     monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=itertools.count().__next__))
-    seconds, per_epoch = measure_updates(load_config(str(project.config)), project.data, 50)
+    seconds, per_epoch = measure_updates(load_config(str(project.config)), project.data, 22)
     data = open_data(project.data).train
     assert per_epoch == math.ceil(len(data) / 64)
     assert 0.8 < seconds < 1.3

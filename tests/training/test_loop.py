@@ -373,8 +373,8 @@ def test_single_updates_that_are_not_finite_are_in_no_mean() -> None:
 def test_bfloat16_learns_and_keeps_float32_weights(cell: str, decoder: dict[str, object], ratio: float) -> None:
     layers = {"cell": cell, "num_layers": 2}
     sizes = {"encoder": {"hidden_size": 8, **layers}, "decoder": {"hidden_size": 16, **layers, **decoder}}
-    options = {"epochs": 99, "max_updates": 25, "log_every": 1, "precision": "bfloat16", "batch": {"size": 99}}
-    options |= {"optimizer": {"learning_rate": 0.02}, "teacher_forcing": {"ratio": ratio}}
+    options = {"epochs": 99, "max_updates": 12, "log_every": 1, "precision": "bfloat16", "batch": {"size": 99}}
+    options |= {"optimizer": {"learning_rate": 0.05}, "teacher_forcing": {"ratio": ratio}}
     config = make_config(model={"embedding_size": 8, "dropout": 0.1, **sizes}, **options)
     model = make_model(config)
     pairs = random_pairs(30, longest=3)

@@ -15,6 +15,7 @@ from nmt.config import load_config
 from nmt.corpus.dataset import open_data
 from nmt.system.errors import ConfigError
 from nmt.text.vocabulary import SPECIAL_TOKENS
+from nmt.training import readiness
 
 CHILD = """
 data: {{source: {source}, tgt_language: nl, split: {{valid_size: 10, test_size: 10}}}}
@@ -26,19 +27,19 @@ STILL = "train.optimizer={name: sgd, learning_rate: 1.0e-30}"  # weights stay as
 
 
 @pytest.fixture(scope="module")
-def child(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def child(short_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Data of another language with a part of the parent's letters and some more, in a config without any sizes."""
     root = tmp_path_factory.mktemp("child")
     pairs = [(f"{a} {b} {c}", f"{c} {b} {a}".upper()) for a in "cdxyz" for b in "abyzv" for c in "abcw"]
     (root / "corpus.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
     config = root / "child.yaml"
-    config.write_text(CHILD.format(source=root / "corpus.tsv", run=random_project.run), encoding="utf-8")
+    config.write_text(CHILD.format(source=root / "corpus.tsv", run=short_project.run), encoding="utf-8")
     assert call("preprocess", config, "--output", root / "data") == 0
     return Project(root, config, root / "data", root / "run")
 
 
 def test_rows_of_shared_pieces_are_those_of_the_parent(
-    child: Project, random_project: Project, run: Path, tmp_path: Path
+    child: Project, short_project: Project, run: Path, tmp_path: Path
 ) -> None:
     said = train(child, run, STILL)
     sizes = (
@@ -46,9 +47,9 @@ def test_rows_of_shared_pieces_are_those_of_the_parent(
     )
     train(child, tmp_path / "new", STILL, "parent=null", f"model={sizes}")
     found, parent, new = (
-        load_file(path / "best/model.safetensors") for path in (run, random_project.run, tmp_path / "new")
+        load_file(path / "best/model.safetensors") for path in (run, short_project.run, tmp_path / "new")
     )
-    here, there = open_data(child.data), open_data(random_project.data)
+    here, there = open_data(child.data), open_data(short_project.data)
     sides = {
         "encoder.embedding": (here.src_vocabulary.tokens, there.src_vocabulary.tokens, set("abcd")),
         "decoder.embedding": (here.tgt_vocabulary.tokens, there.tgt_vocabulary.tokens, set("ABCD")),
@@ -71,13 +72,13 @@ def test_rows_of_shared_pieces_are_those_of_the_parent(
 
 
 def test_a_child_with_pieces_of_its_own_resumes_exactly_and_is_evaluated(
-    child: Project, random_project: Project, tmp_path: Path, cli: Cli
+    child: Project, short_project: Project, tmp_path: Path, cli: Cli
 ) -> None:
     run = stop_and_resume(child, tmp_path, 5)
     config = load_config(str(run / "config.yaml"))
     assert (config.model.encoder.hidden_size, config.model.decoder.hidden_size) == (8, 12)
-    assert (config.parent.run, config.parent.pieces) == (str(random_project.run), "own")
-    there = open_data(random_project.data)
+    assert (config.parent.run, config.parent.pieces) == (str(short_project.run), "own")
+    there = open_data(short_project.data)
     for name, pairs, vocabulary in (
         ("a", there.train.src, there.src_vocabulary),
         ("b", there.train.tgt, there.tgt_vocabulary),
@@ -90,8 +91,8 @@ def test_a_child_with_pieces_of_its_own_resumes_exactly_and_is_evaluated(
     assert seen == {"sources": 7, "of": 7, "marked": True}  # the parent has
 
 
-def test_the_parent_may_be_gone_once_a_run_has_begun(child: Project, random_project: Project, tmp_path: Path) -> None:
-    shutil.copytree(random_project.run / "best", tmp_path / "parent")
+def test_the_parent_may_be_gone_once_a_run_has_begun(child: Project, short_project: Project, tmp_path: Path) -> None:
+    shutil.copytree(short_project.run / "best", tmp_path / "parent")
     train(child, tmp_path / "run", f"parent.run={tmp_path / 'parent'}")
     shutil.rmtree(tmp_path / "parent")
     assert call("evaluate", "--model", tmp_path / "run", "--data", child.data) == 0
@@ -120,18 +121,20 @@ def test_what_is_not_the_parent_s_is_refused(child: Project, run: Path, setting:
     assert not run.exists()
 
 
-def test_a_check_does_not_expect_much_of_new_vectors(child: Project, cli: Cli) -> None:
+def test_a_check_does_not_expect_much_of_new_vectors(child: Project, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("OVERFIT_LONGEST", "TIMED_UPDATES"):  # of what is checked next
+        monkeypatch.setattr(readiness, limit, 1)
     found = cli("check", child.config, "--data", child.data)
     assert "ok      initial loss" in found.out
     assert "parent: " not in found.err
 
 
 def test_a_run_says_first_where_its_weights_come_from(
-    child: Project, random_project: Project, run: Path, tmp_path: Path
+    child: Project, short_project: Project, run: Path, tmp_path: Path
 ) -> None:
     said = train(child, run, "train.max_updates=1").splitlines()
-    assert said[0] == f"{run}: begins from the weights of {random_project.run}"
-    said = train(random_project, tmp_path / "new", "train.max_updates=1").splitlines()
+    assert said[0] == f"{run}: begins from the weights of {short_project.run}"
+    said = train(short_project, tmp_path / "new", "train.max_updates=1").splitlines()
     assert said[0] == f"{tmp_path / 'new'}: begins from new weights"
 
 
@@ -146,9 +149,9 @@ def orphan(child: Project, tmp_path: Path) -> Project:
 
 @pytest.mark.parametrize("as_object", [False, True])
 def test_data_of_a_parent_is_not_trained_on_without_it_in_silence(
-    orphan: Project, random_project: Project, run: Path, cli: Cli, as_object: bool
+    orphan: Project, short_project: Project, run: Path, cli: Cli, as_object: bool
 ) -> None:
-    parent = random_project.run
+    parent = short_project.run
     if as_object:
         with pytest.raises(
             ConfigError, match=r"add `overrides={'parent.run': .* or `overrides={'parent': None}` for new"
@@ -172,14 +175,14 @@ def test_data_of_a_parent_is_not_trained_on_without_it_in_silence(
 
 
 def test_another_parent_than_that_of_the_data_is_named(
-    child: Project, random_project: Project, run: Path, tmp_path: Path
+    child: Project, short_project: Project, run: Path, tmp_path: Path
 ) -> None:
-    copied = shutil.copytree(random_project.run / "best", tmp_path / "copy")
+    copied = shutil.copytree(short_project.run / "best", tmp_path / "copy")
     settings = [f"parent={{run: {copied}, pieces: own}}", "train.max_updates=1"]
     assert "was prepared from" not in train(child, run, *settings)  # the same weights
     other = load_file(copied / "model.safetensors")
     save_file({name: part + 0.01 for name, part in other.items()}, copied / "model.safetensors")
-    line = f"{child.data}: was prepared from {random_project.run}, but the config names the parent {copied}"
+    line = f"{child.data}: was prepared from {short_project.run}, but the config names the parent {copied}"
     assert line in train(child, run, "--overwrite", *settings)
 
 
@@ -200,26 +203,26 @@ def follow(line: str) -> list[str]:
 
 @pytest.mark.parametrize("named", [True, False])
 def test_a_refusal_names_the_parent_and_the_pieces_of_the_data(
-    child: Project, orphan: Project, random_project: Project, run: Path, named: bool
+    child: Project, orphan: Project, short_project: Project, run: Path, named: bool
 ) -> None:
     """The data has pieces of its own: with those of the parent, nothing can be learnt from it."""
-    settings = [f"parent={random_project.run}"] if named else []
+    settings = [f"parent={short_project.run}"] if named else []
     line = refusal(orphan, run, *settings)
     added = follow(line)
     assert "parent.pieces=own" in added
-    assert f"parent={random_project.run}" not in line
+    assert f"parent={short_project.run}" not in line
     said = train(orphan, run, *settings, *added, "train.max_updates=1")
-    assert said.splitlines()[0] == f"{run}: begins from the weights of {random_project.run}"
+    assert said.splitlines()[0] == f"{run}: begins from the weights of {short_project.run}"
 
 
 def test_a_refusal_names_the_pieces_of_a_parent_that_the_data_has(
-    child: Project, orphan: Project, random_project: Project, tmp_path: Path, cli: Cli
+    child: Project, orphan: Project, short_project: Project, tmp_path: Path, cli: Cli
 ) -> None:
     """Data with the parent's pieces, and configs with pieces of their own, in other text settings."""
     same = Project(child.root, orphan.config, tmp_path / "same", tmp_path / "run")
-    made = cli("preprocess", "--config", orphan.config, "--output", same.data, "--set", f"parent={random_project.run}")
+    made = cli("preprocess", "--config", orphan.config, "--output", same.data, "--set", f"parent={short_project.run}")
     assert made.code == 0
-    own = f"parent={{run: {random_project.run}, pieces: own}}"
+    own = f"parent={{run: {short_project.run}, pieces: own}}"
     plain = Project(child.root, config_without_text(orphan), same.data, same.run)
     line = refusal(plain, same.run, own)
     assert follow(line) == ["parent.pieces=same"]
@@ -235,12 +238,12 @@ def config_without_text(project: Project) -> Path:
 
 
 def test_a_parent_that_is_gone_is_no_way_out(
-    orphan: Project, random_project: Project, run: Path, tmp_path: Path
+    orphan: Project, short_project: Project, run: Path, tmp_path: Path
 ) -> None:
     data = Path(shutil.copytree(orphan.data, tmp_path / "data"))
     for name in ("data.json", "config.yaml"):
         text = (data / name).read_text(encoding="utf-8")
-        (data / name).write_text(text.replace(str(random_project.run), str(tmp_path / "gone")), encoding="utf-8")
+        (data / name).write_text(text.replace(str(short_project.run), str(tmp_path / "gone")), encoding="utf-8")
     line = refusal(Project(orphan.root, orphan.config, data, run), run)
     assert line.endswith("but the config names no parent; add --set parent=null for new weights")
 

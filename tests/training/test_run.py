@@ -43,13 +43,13 @@ from nmt.training.interruption import CHECKPOINT, NOTHING, STOP, Interruptions
 LONG = ["train.epochs=100000", "train.validation.every=1000000", "train.checkpoint.every=null"]
 
 
-@pytest.mark.parametrize(("every", "keep", "left"), [(6, 99, [6, 12, 18, 24, 30]), (6, 2, [24, 30]), (1, 1, [30])])
+@pytest.mark.parametrize(("every", "keep", "left"), [(3, 99, [3, 6, 9, 10]), (3, 2, [9, 10]), (1, 1, [10])])
 def test_checkpoints_are_made_when_they_are_due_and_change_nothing(
-    random_project: Project, run: Path, every: int, keep: int, left: list[int]
+    short_project: Project, run: Path, every: int, keep: int, left: list[int]
 ) -> None:
-    train(random_project, run, f"train.checkpoint.every={every}", f"train.checkpoint.keep_last={keep}")
+    train(short_project, run, f"train.checkpoint.every={every}", f"train.checkpoint.keep_last={keep}")
     assert checkpoints_of(run) == left
-    assert_same_run(run, random_project.run)
+    assert_same_run(run, short_project.run)
 
 
 def test_checkpoints_are_due_by_the_clock() -> None:
@@ -71,29 +71,29 @@ def test_a_stop_is_not_lost_in_a_checkpoint(before: bool) -> None:
 
 
 def test_a_signal_while_a_checkpoint_is_written_stops_the_run(
-    random_project: Project, run: Path, monkeypatch: pytest.MonkeyPatch
+    short_project: Project, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def save(*arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         write_tensors(*arguments)
 
     monkeypatch.setattr("nmt.training.checkpoint.write_tensors", save)
-    train(random_project, run, code=75)
-    assert checkpoints_of(run) == [6, 7]
+    train(short_project, run, code=75)
+    assert checkpoints_of(run) == [4, 5]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.usefixtures("no_pictures")
-def test_a_stopped_run_continues_as_if_it_had_not_stopped(random_project: Project, run: Path, number: int) -> None:
-    (line,) = (line for line in stop(random_project, run, 17, number=number).splitlines() if "resume with" in line)
+def test_a_stopped_run_continues_as_if_it_had_not_stopped(short_project: Project, run: Path, number: int) -> None:
+    (line,) = (line for line in stop(short_project, run, 7, number=number).splitlines() if "resume with" in line)
     what, _, command = line.partition("; resume with: nmt ")
-    assert what == f"{run}: stopped at update 17, nothing is lost"
-    assert (record_of(run)["state"], checkpoints_of(run)) == ("stopped", [12, 17])
+    assert what == f"{run}: stopped at update 7, nothing is lost"
+    assert (record_of(run)["state"], checkpoints_of(run)) == ("stopped", [4, 7])
     assert not list(run.rglob(".*"))
     how = f"resume with: nmt {command}; or replace it with --overwrite"
-    assert refusal(random_project, run) == f"{run}: contains an unfinished run; {how}"
+    assert refusal(short_project, run) == f"{run}: contains an unfinished run; {how}"
     assert call(*command.split()) == 0
-    assert_same_run(run, random_project.run)
+    assert_same_run(run, short_project.run)
 
 
 @contextlib.contextmanager
@@ -107,14 +107,14 @@ def training(project: Project, run: Path, **options: Any) -> Iterator[Running]:
             process.kill()
 
 
-def test_signals_to_a_process(random_project: Project, tmp_path: Path, run: Path, cli: Cli) -> None:
+def test_signals_to_a_process(short_project: Project, tmp_path: Path, run: Path, cli: Cli) -> None:
     """SIGUSR1 makes a checkpoint, meanwhile the folder is taken, SIGTERM stops."""
-    with training(random_project, run, stderr=PIPE) as process:
+    with training(short_project, run, stderr=PIPE) as process:
         process.send_signal(signal.SIGUSR1)
         wait_until(lambda: (run / "checkpoints").exists() and checkpoints_of(run))
         assert record_of(run)["state"] == "running"
         for more in ([], ["--resume"], ["--overwrite"]):
-            line = refusal(random_project, run, *more)
+            line = refusal(short_project, run, *more)
             assert line.startswith(f"{run}: in use by another command (process {process.pid})")
         assert "\trunning\t" in cli("runs", tmp_path).out
         process.terminate()
@@ -135,13 +135,13 @@ def hang(model: object) -> None:
 
 
 def hang_in_an_update() -> None:
-    """Let this process make nine updates and no more."""
-    at_update(pytest.MonkeyPatch(), 10, hang)
+    """Let this process make five updates and no more."""
+    at_update(pytest.MonkeyPatch(), 6, hang)
 
 
-def test_a_second_interrupt_ends_it_at_once(random_project: Project, run: Path) -> None:
+def test_a_second_interrupt_ends_it_at_once(short_project: Project, run: Path) -> None:
     """The process hangs in an update, so that only the second one gets through."""
-    with processes.start(*train_arguments(random_project, run), stderr=PIPE, prepare=hang_in_an_update) as process:
+    with processes.start(*train_arguments(short_project, run), stderr=PIPE, prepare=hang_in_an_update) as process:
         assert process.stderr
         assert any(line == "hanging\n" for line in process.stderr)
         process.send_signal(signal.SIGINT)
@@ -151,14 +151,14 @@ def test_a_second_interrupt_ends_it_at_once(random_project: Project, run: Path) 
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.splitlines()[-1] == "nmt: error: interrupted; earlier results are intact"
-    assert (record_of(run)["state"], checkpoints_of(run)) == ("broken", [6])
-    train(random_project, run, "--resume")
-    assert_same_run(run, random_project.run)
+    assert (record_of(run)["state"], checkpoints_of(run)) == ("broken", [4])
+    train(short_project, run, "--resume")
+    assert_same_run(run, short_project.run)
 
 
 @pytest.mark.parametrize(("number", "advice"), [(1, "run the command again with --overwrite"), (2, "resume with: ")])
 def test_a_disk_that_is_full_says_how_to_go_on(
-    random_project: Project, run: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+    short_project: Project, run: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
 ) -> None:
     """Before the first checkpoint nothing can be resumed."""
     calls = itertools.count(1)
@@ -170,36 +170,36 @@ def test_a_disk_that_is_full_says_how_to_go_on(
 
     with monkeypatch.context() as patched:
         patched.setattr("nmt.training.checkpoint.write_tensors", save)
-        line = refusal(random_project, run, "train.validation.every=1000")
+        line = refusal(short_project, run, "train.validation.every=1000")
     what, _, said = line.partition("; make room and ")
     assert what.endswith("No space left on device")
     assert said.startswith(advice)
-    train(random_project, run, "train.validation.every=1000", "--overwrite" if number == 1 else "--resume")
+    train(short_project, run, "train.validation.every=1000", "--overwrite" if number == 1 else "--resume")
 
 
-def test_a_disk_that_is_full_when_a_checkpoint_is_written(random_project: Project, run: Path) -> None:
-    stop(random_project, run, 8)
-    size = (run / "checkpoints/update-000000008.safetensors").stat().st_size
+def test_a_disk_that_is_full_when_a_checkpoint_is_written(short_project: Project, run: Path) -> None:
+    stop(short_project, run, 5)
+    size = (run / "checkpoints/update-000000005.safetensors").stat().st_size
     with file_size_limit(size // 2):
-        line = refusal(random_project, run, "train.validation.every=1000", "--resume")
-    assert line.startswith(f"{run}/checkpoints/update-000000012.safetensors: ")
+        line = refusal(short_project, run, "train.validation.every=1000", "--resume")
+    assert line.startswith(f"{run}/checkpoints/update-000000008.safetensors: ")
     assert line.endswith(("File too large", "is the disk full?"))
-    assert (record_of(run)["state"], checkpoints_of(run)) == ("broken", [6, 8])
+    assert (record_of(run)["state"], checkpoints_of(run)) == ("broken", [4, 5])
     assert len(list((run / "checkpoints").iterdir())) == 2
-    train(random_project, run, "--resume")
-    assert_same_run(run, random_project.run)
+    train(short_project, run, "--resume")
+    assert_same_run(run, short_project.run)
 
 
-def test_updates_that_are_not_finite(random_project: Project, run: Path) -> None:
+def test_updates_that_are_not_finite(short_project: Project, run: Path) -> None:
     """A learning rate that no weight survives: one line ends the run, and the weights of its checkpoints are finite."""
-    settings = ["train.optimizer={name: sgd, learning_rate: 1.0e+37, clip_norm: null}", "train.max_skipped=3"]
+    settings = ["train.optimizer={name: sgd, learning_rate: 1.0e+37, clip_norm: null}", "train.max_skipped=2"]
     settings += ["train.checkpoint={every: 1, keep_last: 1}"]
-    line = refusal(random_project, run, *settings)
-    assert "loss or gradient not finite for 4 updates in a row" in line
+    line = refusal(short_project, run, *settings)
+    assert "loss or gradient not finite for 3 updates in a row" in line
     assert "train.optimizer.learning_rate" in line
     entries = read_metrics(run)
     skipped = [entry for entry in entries if entry["kind"] == "skipped"]
-    assert [entry["update"] for entry in skipped] == list(range(skipped[0]["update"], skipped[0]["update"] + 4))
+    assert [entry["update"] for entry in skipped] == list(range(skipped[0]["update"], skipped[0]["update"] + 3))
     assert all(entry["epoch"] == 1 for entry in skipped)
     assert f"update {skipped[-1]['update']}: " in line
     (checkpoint,) = (run / "checkpoints").glob("*.safetensors")
@@ -225,20 +225,20 @@ def sgd(rate: str) -> str:
     ids=["sgd", "adam", "infinite", "worse", "frozen"],
 )
 def test_a_run_that_learnt_nothing_is_broken(
-    random_project: Project, run: Path, settings: list[str], words: str
+    short_project: Project, run: Path, settings: list[str], words: str
 ) -> None:
-    line = refusal(random_project, run, *settings)
+    line = refusal(short_project, run, *settings)
     assert line.startswith(f"{run}: ")
     assert words in line
     assert "lower train.optimizer.learning_rate" in line
     assert (record_of(run)["state"], record_of(run)["reason"]) == ("broken", line)
     valid = validations_of(run)
-    assert len(valid) == 5
+    assert len(valid) == 4
     assert not any(entry["improved"] for entry in valid if "loss" not in entry)
 
 
 def test_a_run_that_diverged_at_its_end_is_broken_and_keeps_what_it_had(
-    random_project: Project, run: Path, monkeypatch: pytest.MonkeyPatch
+    short_project: Project, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The best model and the earlier checkpoints are kept, so the run can be resumed."""
 
@@ -246,30 +246,30 @@ def test_a_run_that_diverged_at_its_end_is_broken_and_keeps_what_it_had(
         model.decoder.output.weight.register_hook(lambda gradient: gradient * math.nan)
 
     with monkeypatch.context() as patched:
-        at_update(patched, 28, spoil)
-        line = refusal(random_project, run, "train.checkpoint.keep_last=1")
-    assert line.startswith(f"{run}: ended with 3 updates skipped")
+        at_update(patched, 9, spoil)
+        line = refusal(short_project, run, "train.checkpoint.keep_last=1")
+    assert line.startswith(f"{run}: ended with 2 updates skipped")
     metadata = record_of(run)
-    assert (metadata["state"], metadata["best_update"]) == ("broken", 28)
-    assert checkpoints_of(run) == [24]
+    assert (metadata["state"], metadata["best_update"]) == ("broken", 9)
+    assert checkpoints_of(run) == [8]
     assert call("translate", "--model", run, "a b") == 0
-    train(random_project, run, "--resume")
+    train(short_project, run, "--resume")
     assert record_of(run)["state"] == "finished"
 
 
-def test_whether_it_has_learnt_is_remembered(random_project: Project, run: Path) -> None:
+def test_whether_it_has_learnt_is_remembered(short_project: Project, run: Path) -> None:
     """Learnt before it was stopped, and worse than guessing at each validation since."""
-    stop(random_project, run, 17)
-    train(random_project, run, "--resume", "train.optimizer.learning_rate=10")
+    stop(short_project, run, 7)
+    train(short_project, run, "--resume", "train.optimizer.learning_rate=10")
     valid = validations_of(run)
-    assert all(entry["loss"] > math.log(12) for entry in valid if entry["update"] > 17)
+    assert all(entry["loss"] > math.log(12) for entry in valid if entry["update"] > 7)
     assert record_of(run)["state"] == "finished"
 
 
 @pytest.fixture(scope="module")
-def without_validation(random_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def without_validation(short_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     root = tmp_path_factory.mktemp("without")
-    text = random_project.config.read_text(encoding="utf-8").replace("_size: 20", "_size: 0")
+    text = short_project.config.read_text(encoding="utf-8").replace("_size: 20", "_size: 0")
     config = root / "random.yaml"
     config.write_text(text.replace("schedule: {name: plateau}", "schedule: {name: constant}"), encoding="utf-8")
     assert call("preprocess", "--config", config, "--output", root / "data") == 0
@@ -279,17 +279,17 @@ def without_validation(random_project: Project, tmp_path_factory: pytest.TempPat
 def test_a_run_without_validation_that_learnt_nothing_is_broken(without_validation: Project, run: Path) -> None:
     settings = ["train.optimizer.learning_rate=1.0e+38", "train.max_skipped=50", "train.checkpoint.every=1"]
     line = refusal(without_validation, run, *settings)
-    assert line.startswith(f"{run}: ended with 39 updates skipped")
+    assert line.startswith(f"{run}: ended with 13 updates skipped")
     assert record_of(run)["state"] == "broken"
     assert checkpoints_of(run) == [1]
     assert not (run / "best").exists()
 
 
 @pytest.mark.parametrize("kept", [2, 3])
-def test_the_best_models_are_kept(random_project: Project, run: Path, kept: int) -> None:
-    train(random_project, run, f"train.checkpoint.keep_best={kept}")
+def test_the_best_models_are_kept(short_project: Project, run: Path, kept: int) -> None:
+    train(short_project, run, f"train.checkpoint.keep_best={kept}")
     valid = validations_of(run)
-    assert len(valid) == 5
+    assert len(valid) == 4
     best = sorted(valid, key=lambda entry: entry["loss"])[:kept]
     assert sorted(path.name for path in (run / "models").iterdir()) == sorted(
         f"update-{entry['update']:09d}" for entry in best
@@ -302,33 +302,34 @@ def test_the_best_models_are_kept(random_project: Project, run: Path, kept: int)
     assert_same_tensors(load_file(model), load_file(run / "best/model.safetensors"))
 
 
-def test_while_bleu_is_zero_the_loss_decides(random_project: Project, run: Path) -> None:
+def test_while_bleu_is_zero_the_loss_decides(short_project: Project, run: Path) -> None:
     """The loss falls, no word comes out right: neither is the first model the best, nor is the run given up."""
-    settings = ["train.validation={every: 7, metric: bleu, patience: 2}", "train.checkpoint.keep_best=2"]
-    train(random_project, run, *settings)
+    settings = ["train.validation={every: 3, metric: bleu, patience: 2}", "train.checkpoint.keep_best=2"]
+    train(short_project, run, *settings)
     valid = validations_of(run)
     losses = [entry["loss"] for entry in valid]
-    assert [entry["bleu"] for entry in valid] == [0] * 5
+    assert [entry["bleu"] for entry in valid] == [0] * 4
     assert losses == sorted(losses, reverse=True)
-    assert [entry["improved"] for entry in valid] == [True] * 5
+    assert [entry["improved"] for entry in valid] == [True] * 4
     metadata = read_json(run / "best/model.json")
-    assert (metadata["update"], metadata["scores"]["loss"]) == (30, pytest.approx(losses[-1], abs=1e-6))
-    assert sorted(path.name for path in (run / "models").iterdir()) == ["update-000000028", "update-000000030"]
+    assert (metadata["update"], metadata["scores"]["loss"]) == (10, pytest.approx(losses[-1], abs=1e-6))
+    assert sorted(path.name for path in (run / "models").iterdir()) == ["update-000000009", "update-000000010"]
 
 
-def test_patience_at_the_floor_is_that_of_an_uninterrupted_run(random_project: Project, tmp_path: Path) -> None:
+def test_patience_at_the_floor_is_that_of_an_uninterrupted_run(short_project: Project, tmp_path: Path) -> None:
     """Stopped while BLEU is 0.00: neither the loss of the best model nor patience may be forgotten."""
-    settings = ["train.validation={every: 2, metric: bleu, patience: 3}", "train.optimizer.learning_rate=0.05"]
-    valid = validations_of(stop_and_resume(random_project, tmp_path, 15, *settings))
+    settings = ["train.validation={every: 2, metric: bleu, patience: 3}", "train.schedule.name=constant"]
+    settings += ["train.batch.size=8", "train.max_updates=20"]
+    valid = validations_of(stop_and_resume(short_project, tmp_path, 17, *settings))
     assert {entry["bleu"] for entry in valid} == {0}
     improved = [entry["improved"] for entry in valid]
     assert [False] * 3 in [improved[place : place + 3] for place in range(len(improved))]
 
 
-def test_a_run_starts_from_the_weights_of_another(random_project: Project, run: Path) -> None:
-    settings = [f"parent={random_project.run}", "train.optimizer.learning_rate=1.0e-12"]
-    train(random_project, run, *settings)
-    found, expected = (load_file(path / "best/model.safetensors") for path in (run, random_project.run))
+def test_a_run_starts_from_the_weights_of_another(short_project: Project, run: Path) -> None:
+    settings = [f"parent={short_project.run}", "train.optimizer.learning_rate=1.0e-12"]
+    train(short_project, run, *settings)
+    found, expected = (load_file(path / "best/model.safetensors") for path in (run, short_project.run))
     for name, tensor in expected.items():
         torch.testing.assert_close(found[name], tensor, rtol=0, atol=1e-9)
 
@@ -342,13 +343,13 @@ def test_a_run_starts_from_the_weights_of_another(random_project: Project, run: 
         ("data", "is not a model"),
     ],
 )
-def test_a_parent_that_is_not_a_model(random_project: Project, tmp_path: Path, parent: str, what: str) -> None:
+def test_a_parent_that_is_not_a_model(short_project: Project, tmp_path: Path, parent: str, what: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun/run.json").write_text('{"state": "running"}')
-    shutil.copy(random_project.run / "config.yaml", tmp_path / "begun")
-    (tmp_path / "data").symlink_to(random_project.data)
-    line = refusal(random_project, tmp_path / "run", f"parent={tmp_path / parent}")
+    shutil.copy(short_project.run / "config.yaml", tmp_path / "begun")
+    (tmp_path / "data").symlink_to(short_project.data)
+    line = refusal(short_project, tmp_path / "run", f"parent={tmp_path / parent}")
     assert line.startswith(f"parent: {tmp_path / parent}: ")
     assert what in line
     assert "--model" not in line
@@ -356,21 +357,21 @@ def test_a_parent_that_is_not_a_model(random_project: Project, tmp_path: Path, p
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_parent_with_weights_that_are_not_finite(random_project: Project, tmp_path: Path, value: float) -> None:
+def test_a_parent_with_weights_that_are_not_finite(short_project: Project, tmp_path: Path, value: float) -> None:
     parent = tmp_path / "parent"
-    shutil.copytree(random_project.run / "best", parent)
+    shutil.copytree(short_project.run / "best", parent)
     tensors = load_file(parent / "model.safetensors")
     sorted(tensors.items())[-1][1].view(-1)[0] = value
     save_file(tensors, parent / "model.safetensors")
-    line = refusal(random_project, tmp_path / "run", f"parent={parent}")
+    line = refusal(short_project, tmp_path / "run", f"parent={parent}")
     assert line.startswith(f"parent: {parent} has weights that are not finite; ")
     assert not (tmp_path / "run").exists()
 
 
-def test_a_closed_terminal_stops_a_run(random_project: Project, run: Path) -> None:
+def test_a_closed_terminal_stops_a_run(short_project: Project, run: Path) -> None:
     """The run gets SIGHUP, and nothing that it says can be written any more."""
     ours, theirs = pty.openpty()
-    arguments = train_arguments(random_project, run, *LONG, "train.validation.every=1", "train.log_every=1")
+    arguments = train_arguments(short_project, run, *LONG, "train.validation.every=1", "train.log_every=1")
     with processes.start(*arguments, stderr=theirs, new_session=True) as process:
         try:
             os.close(theirs)
@@ -386,9 +387,9 @@ def test_a_closed_terminal_stops_a_run(random_project: Project, run: Path) -> No
     assert not list(run.rglob(".*"))
 
 
-def test_a_run_under_nohup_ignores_its_terminal(random_project: Project, run: Path) -> None:
+def test_a_run_under_nohup_ignores_its_terminal(short_project: Project, run: Path) -> None:
     nohup = functools.partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
-    with training(random_project, run, stderr=DEVNULL, prepare=nohup) as process:
+    with training(short_project, run, stderr=DEVNULL, prepare=nohup) as process:
         process.send_signal(signal.SIGHUP)
         there = len(read_metrics(run))
         wait_until(lambda: len(read_metrics(run)) > there + 2)

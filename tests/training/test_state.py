@@ -58,12 +58,12 @@ def test_a_restored_run_continues_as_if_it_had_never_stopped(name: str, schedule
     state = make_state(config)
     until(state, config, 8)  # in the second epoch, with two updates since the last report
     taken = take(state)
-    expected = told(until(state, config, 17))
+    expected = told(until(state, config, 11))
     draws = torch.rand(3)
     end = take(state)
     other = make_state(config, seed=5)
     assert restore(other, taken)
-    assert told(until(other, config, 17)) == expected
+    assert told(until(other, config, 11)) == expected
     assert torch.equal(torch.rand(3), draws)
     found = take(other)
     skip = {key for key in end.tensors if key.startswith("random")}  # drawn from above

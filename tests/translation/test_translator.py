@@ -71,7 +71,8 @@ def translator(model: Seq2Seq | None = None, **options: object) -> Translator:
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 64])
 def test_one_translation_per_line_in_order_for_any_batch(beam_size: int, batch_size: int) -> None:
-    expected = [translator(beam_size=beam_size).translate(line) for line in LINES]
+    alone = translator(beam_size=beam_size)
+    expected = [alone.translate(line) for line in LINES]
     counts: list[int] = []
     found = translator(beam_size=beam_size, batch_size=batch_size).translate(LINES, advance=counts.append)
     assert len(found) == sum(counts) == len(LINES)
@@ -257,7 +258,7 @@ def translator_of_spacy() -> Translator:
 )
 def test_threads_that_share_a_translator_get_the_same_results(make: Callable[[], Translator]) -> None:
     ours, alone = make(), make()
-    words = [words for length in (1, 2, 3) for words in itertools.product(SRC_WORDS[:4], repeat=length)]
+    words = [words for length in (1, 2, 3) for words in itertools.product(SRC_WORDS[:3], repeat=length)]
     lines = [f"{' '.join(line)} {number}" for number, line in enumerate(words)]
     parts = [lines[start::THREADS] for start in range(THREADS)]
     expected = [alone.translate(part, with_alignment=True) for part in parts]
