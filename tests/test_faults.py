@@ -20,8 +20,6 @@ from conftest import Cli, Project, Refusal, call, errors, tree, wait_until
 from processes import PIPE
 from training_runs import training
 
-from nmt.system.replacement import is_locked
-
 SHORT = ["--set", "train.max_updates=10"]
 # Thousands of updates before the first model.
 LONG = ["--set", "train.epochs=1000", "--set", "train.validation.every=1000000"]
@@ -153,13 +151,18 @@ def test_a_killed_run_holds_no_lock_and_keeps_the_earlier_one(here: Project, cli
     assert json.loads((here.run / "best/model.json").read_text())["update"] == 10
 
 
+def is_held(lock: Path) -> bool:
+    """True if a command holds a lock, into which it then writes its name."""
+    return lock.exists() and lock.stat().st_size > 0
+
+
 def test_two_preprocess_at_once(here: Project, refusal: Refusal) -> None:
     os.mkfifo("corpus.pipe.tsv")  # the first command waits for a corpus that never comes
     before = tree(here.data)
     command = ["preprocess", "--config", here.config, "--source", "corpus.pipe.tsv", "--overwrite"]
     with processes.start(*command, stderr=PIPE) as process, contextlib.ExitStack() as at_end:
         at_end.callback(process.kill)
-        wait_until(lambda: is_locked(here.data))
+        wait_until(lambda: is_held(Path("data/prepared/.reversal.lock")))
         line = refusal("preprocess", "--config", here.config, "--overwrite")
         assert line.startswith(f"data/prepared/reversal: in use by another command (process {process.pid})")
     assert tree(here.data) == before
@@ -318,7 +321,7 @@ def test_a_terminated_command_cleans_up(here: Project, number: signal.Signals) -
     with processes.start(*command, stderr=PIPE) as process, Path("endless.tsv").open("w") as pipe:
         pipe.write("a b\tb a\n")
         pipe.flush()
-        wait_until(lambda: is_locked(Path("new/data")))
+        wait_until(lambda: is_held(Path("new/.data.lock")))
         time.sleep(0.5)  # until it waits for more lines: a signal just before that would be noticed after it
         process.send_signal(number)
         _, err = process.communicate()
