@@ -37,7 +37,7 @@ from nmt.config import (
     value_at,
 )
 from nmt.drawing.picture import save_figure
-from nmt.models.location import MARKER
+from nmt.models.lookup import MARKER
 from nmt.system.encoding import from_bytes
 from nmt.system.errors import ConfigError, NmtError
 from nmt.system.files import read_json

@@ -14,7 +14,6 @@ from typing import Any
 
 import processes
 import pytest
-import typer
 from conftest import Cli, Project, errors, write_reversal_corpus
 from processes import PIPE
 
@@ -437,7 +436,7 @@ CONFIG_OPTIONS = dict.fromkeys(("show", "check"), "config_argument --config -c -
 
 
 def test_commands_and_options_are_those_that_were_decided_on() -> None:
-    group = typer.main.get_command(command_line.app)
+    group = command_line.command()
     commands = dict(group.commands)
     for expected, found in ((OPTIONS, commands), (CONFIG_OPTIONS, commands.pop("config").commands)):
         options = {name: [word for each in found[name].params for word in names_of(each)] for name in found}

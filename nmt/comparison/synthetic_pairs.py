@@ -26,7 +26,7 @@ from nmt.evaluation.input_text import EvaluationSet
 from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import Measures, ModelEvaluation, evaluate_model
 from nmt.evaluation.training_text import count_training_words
-from nmt.models.location import find_model, read_value
+from nmt.models.lookup import find_model, read_value
 from nmt.models.storage import WEIGHTS, SavedModel
 from nmt.system.errors import ConfigError, DataError, name_differences
 from nmt.system.files import read_json, sha256, write_json, write_text

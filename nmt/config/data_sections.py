@@ -177,6 +177,11 @@ class DataSection(Section):
                 yield path, f"must be 1, 2 or 3 files, found {len(files)}"
 
     @property
+    def tags(self) -> list[str]:
+        """The tags of further corpora, each of which is the first token of its sources."""
+        return sorted({corpus.tag for corpus in self.extra.values() if corpus.tag})
+
+    @property
     def file_languages(self) -> tuple[str, str]:
         """Codes of the languages of the files, which `reverse` does not swap.
 

@@ -24,9 +24,8 @@ from nmt.config.fields import (
 )
 
 
-@runtime_checkable
-class EncoderFamily(Protocol):
-    """What the section of an encoder answers, whatever its family: a new one has all of this."""
+class Family(Protocol):
+    """What the sections of encoders and of decoders answer, whatever their family."""
 
     @property
     def kind(self) -> str:
@@ -39,6 +38,11 @@ class EncoderFamily(Protocol):
     @property
     def summary(self) -> str:
         """Its layers and sizes in words."""
+
+
+@runtime_checkable
+class EncoderFamily(Family, Protocol):
+    """What the section of an encoder answers, whatever its family: a new one has all of this."""
 
     @property
     def output_size(self) -> int:
@@ -50,20 +54,8 @@ class EncoderFamily(Protocol):
 
 
 @runtime_checkable
-class DecoderFamily(Protocol):
+class DecoderFamily(Family, Protocol):
     """What the section of a decoder answers, whatever its family: a new one has all of this."""
-
-    @property
-    def kind(self) -> str:
-        """Its name in a config."""
-
-    @property
-    def family(self) -> str:
-        """What a model is called whose encoder and decoder are of this family."""
-
-    @property
-    def summary(self) -> str:
-        """Its layers and sizes in words."""
 
     @property
     def hidden_size(self) -> int:

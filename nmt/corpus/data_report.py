@@ -115,9 +115,9 @@ def _describe_copies(counts: Mapping[str, int]) -> str:
     return f"{sum(counts.values()):,} copies of training pairs in other forms ({parts})"
 
 
-def _counts(side: str, counts_of_rules: Mapping[str, RuleCount]) -> str:
+def _counts(label: str, counts_of_rules: Mapping[str, RuleCount]) -> str:
     counts = ", ".join(f"{rule_count.pairs:,} {_plain(name)}" for name, rule_count in counts_of_rules.items())
-    return f"{side} {counts}" if counts else ""
+    return f"{label} {counts}" if counts else ""
 
 
 def read_report(directory: Path) -> list[ReportSection]:
@@ -183,11 +183,11 @@ def _describe_cleaning(report: DataReport) -> Blocks:
     if not rules:
         yield "No pair was repaired or dropped."
         return
-    counts = [(_plain(rule), side, f"{rule_count.pairs:,}") for side, rule, rule_count in rules]
+    counts = [(_plain(rule), outcome, f"{rule_count.pairs:,}") for outcome, rule, rule_count in rules]
     yield Table(("rule", "pairs were", "pairs"), counts, "llr")
     if cleaning.changed:
         yield "A pair counts under every rule that repaired it, and under the first that dropped it."
-    for noun, rule, rule_count in rules:
+    for outcome, rule, rule_count in rules:
         rows: list[tuple[str, str]] = []
         for sample in rule_count.samples:
             for side, raw, *clean in zip(SIDES.values(), *sample, strict=True):
@@ -195,7 +195,7 @@ def _describe_cleaning(report: DataReport) -> Blocks:
                     rows.append((side, excerpt(raw)))
                 elif raw != clean[0]:
                     rows += zip((side, "becomes"), show_change(raw, clean[0]), strict=True)
-        yield Table(("", ""), rows, "ll", f"{noun.capitalize()}: {_plain(rule)}, the first examples")
+        yield Table(("", ""), rows, "ll", f"{outcome.capitalize()}: {_plain(rule)}, the first examples")
 
 
 def _describe_splits(report: DataReport) -> Blocks:

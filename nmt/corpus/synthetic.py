@@ -161,7 +161,7 @@ class SyntheticPairs:
     def training_text(self) -> list[Pair]:
         """Training pairs of the real pairs, without the tags of further corpora, which are no text."""
         pairs = read_training_pairs(self.data, open_data(self.data).load_processor(), sys.maxsize)
-        for tag in {extra.tag for extra in self.options.extra.values() if extra.tag}:
+        for tag in self.options.tags:
             pairs = [Pair(src.removeprefix(f"{tag} "), tgt) for src, tgt in pairs]
         return pairs
 

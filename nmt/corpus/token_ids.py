@@ -143,7 +143,7 @@ def _describe_characters(config: Config, processor: TextProcessor, examples: Seq
         known = tokenizer.characters
         unseen = sum(not known.issuperset(token) for line in lines for token in line)
         shares.append(round(unseen / max(1, sum(map(len, lines))), 6))
-    pieces = max(count_needed(tokenizer.characters, _tags(config)) for tokenizer in tokenizers)
+    pieces = max(count_needed(tokenizer.characters, config.data.tags) for tokenizer in tokenizers)
     return {"unseen_characters": shares, "character_pieces": pieces}
 
 
@@ -190,7 +190,7 @@ def _sample(lines: Lines, rows: Rows, size: int) -> Iterator[str]:
 
 def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bool) -> tuple[Tokenizer, Tokenizer]:
     text = config.text
-    tags = _tags(config)
+    tags = config.data.tags
     direction = Direction.of(config.data)
     casings = direction.casings
     if text.tokenizer == "whitespace":
@@ -234,14 +234,9 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bo
     return src, tgt
 
 
-def _tags(config: Config) -> list[str]:
-    """The tags of further corpora, each of which is one token at the beginning of a source."""
-    return sorted({extra.tag for extra in config.data.extra.values() if extra.tag})
-
-
 def _warn_of_unknown_tags(config: Config, processor: TextProcessor) -> None:
     """Warn of tags that the tokens of a parent do not have."""
-    for tag in _tags(config):
+    for tag in config.data.tags:
         (tokens,) = processor.tokenize_source([tag])
         words = [token for token in tokens if token != WORD_BEGINNING]  # an older model has the space as a piece
         is_one = [word.removeprefix(WORD_BEGINNING) for word in words] == [tag]
@@ -285,7 +280,7 @@ def count_character_pieces(config: Config, store: PairStore, rows: Rows) -> int:
     sides = [_characters(config, store, side, rows) for side in SIDES]
     if config.text.subword.joint:
         sides = [sides[0] | sides[1]]
-    return max(count_needed(characters, _tags(config)) for characters in sides)
+    return max(count_needed(characters, config.data.tags) for characters in sides)
 
 
 def _characters(config: Config, store: PairStore, side: str, rows: Rows) -> set[str]:

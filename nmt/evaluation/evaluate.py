@@ -80,7 +80,7 @@ def evaluate(
     from nmt.evaluation.input_text import InputText
     from nmt.evaluation.metrics import PAIRED_TESTS, ScoringRules
     from nmt.evaluation.model_evaluation import Measures, check_comparable, evaluate_model
-    from nmt.models.location import find_run
+    from nmt.models.lookup import find_run
     from nmt.translation.input import read_text
 
     if test not in PAIRED_TESTS:

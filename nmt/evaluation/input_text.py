@@ -16,7 +16,7 @@ from nmt.corpus.references import find_unwritable, read_references
 from nmt.corpus.training_pairs import evenly_spaced, read_training_pairs
 from nmt.evaluation.gold_links import GoldLinks, read_alignments
 from nmt.evaluation.training_text import is_other_data
-from nmt.models.location import find_data
+from nmt.models.lookup import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError, check_at_least
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths

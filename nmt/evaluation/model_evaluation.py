@@ -35,7 +35,7 @@ from nmt.evaluation.training_text import (
     count_training_words,
     find_training_data,
 )
-from nmt.models.location import describe_stop
+from nmt.models.lookup import describe_stop
 from nmt.models.storage import SavedModel
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import as_json_text, naming, open_text

@@ -11,7 +11,7 @@ from nmt.corpus.identity import count_seen, load_seen
 from nmt.corpus.marker_schema import combine_checksums, read_marker
 from nmt.corpus.training_pairs import decode, evenly_spaced, load_originals
 from nmt.evaluation.metrics import ScoringRules, words_of
-from nmt.models.location import find_data
+from nmt.models.lookup import find_data
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.progress import progress_bar

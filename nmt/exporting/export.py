@@ -75,7 +75,7 @@ def export(
     """
     from nmt.exporting.formats import find_format
     from nmt.inspection.explore_command import check_directions
-    from nmt.models.location import find_model
+    from nmt.models.lookup import find_model
     from nmt.models.storage import load_model
 
     form = find_format(to)

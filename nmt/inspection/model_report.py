@@ -18,7 +18,7 @@ from nmt.inspection.explorer_data import name_models
 from nmt.inspection.html_page import Page
 from nmt.inspection.report_blocks import Block, Chapter, Figure, Preformatted, Sentence, mark_words, render
 from nmt.models.card import count, describe_model
-from nmt.models.location import describe_stop, find_data, read_value
+from nmt.models.lookup import describe_stop, find_data, read_value
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.files import read_bytes

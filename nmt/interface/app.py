@@ -92,7 +92,7 @@ def _run() -> int | None:
     try:
         code: int | None = command()(standalone_mode=False)  # so that it raises, and neither shows errors nor exits
     except typer.Abort:
-        raise KeyboardInterrupt from None  # what typer makes an Abort of
+        raise KeyboardInterrupt from None  # typer turns one into Abort
     except Exception as error:
         usage.add_hint(error)
         raise

@@ -105,7 +105,7 @@ def log_default_model(model: object) -> None:
     """Without --model, log which run is used, if there are several to choose from or if a person watches."""
     if model:
         return
-    from nmt.models.location import newest_run
+    from nmt.models.lookup import newest_run
 
     with contextlib.suppress(CheckpointError):
         run, number = newest_run()

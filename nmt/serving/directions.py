@@ -89,10 +89,14 @@ class Directions(tuple[ServedDirection, ...]):
         `de`, and `zh-CN` is `zh`.
         """
         asked = source.lower(), target.lower()
+        for served in self:
+            if (served.source.lower(), served.target.lower()) == asked:
+                return served
         bases = base_language(source), base_language(target)
-        codes = {(served.source.lower(), served.target.lower()): served for served in reversed(self)}
-        languages = {(base_language(served.source), base_language(served.target)): served for served in reversed(self)}
-        return codes.get(asked) or languages.get(bases)
+        for served in self:
+            if (base_language(served.source), base_language(served.target)) == bases:
+                return served
+        return None
 
     @property
     def served(self) -> list[ServedModel]:

@@ -115,7 +115,7 @@ def open_directions(models: Sequence[Path | None], settings: LoadSettings) -> Di
     """Read models; those of the same languages translate together, as with `nmt translate`.
 
     Args:
-        models: As for `nmt.models.location.find_model`.
+        models: As for `nmt.models.lookup.find_model`.
         settings: How they are loaded and used.
 
     Raises:
@@ -123,7 +123,7 @@ def open_directions(models: Sequence[Path | None], settings: LoadSettings) -> Di
     """
     from nmt.config import read_config
     from nmt.inspection.explorer_data import name_models
-    from nmt.models.location import find_model
+    from nmt.models.lookup import find_model
     from nmt.models.storage import CONFIG, check_model
     from nmt.serving.directions import Directions, ServedDirection, ServedModel
     from nmt.system.errors import printable
@@ -147,7 +147,7 @@ def open_directions(models: Sequence[Path | None], settings: LoadSettings) -> Di
                 Translator(member.model, translator.processor, translator.options, frozen=True) for member in saved
             ]
         named = name_models(list(zip(saved, alone, strict=True)))
-        models_alone = {name: (config_source.config, single) for name, (config_source, single) in named.items()}
+        models_alone = {name: (member.config, single) for name, (member, single) in named.items()}
         direction = Direction.of(saved[0].config.data)
         served = []
         for member in saved:

@@ -155,9 +155,9 @@ class _Python:
         return f"`{name}`" if value is UNSET else f"`{name}={_literal(value)}`"
 
     def say_call(self, call: Call) -> str:
-        words = [f"{name}={_literal(value)}" for name, value in call.arguments.items()]
-        if words:
-            words[0] = words[0].partition("=")[2]  # the first one stands without its name
+        words: list[str] = []
+        for name, value in call.arguments.items():
+            words.append(f"{name}={_literal(value)}" if words else _literal(value))  # the first one without its name
         return f"nmt.{call.function}({', '.join(words)})"
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from nmt.text.casing import casing_of
-from nmt.text.languages import UNSPACED_SENTENCES, base_language
+from nmt.text.direction import Direction
 from nmt.text.tokenizers import WORD_BEGINNING, blank_language
 
 _END = ".!?\u2026\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4"
@@ -48,9 +47,10 @@ class SentenceSplitter:
 
     def __init__(self, language: str, tgt_language: str = "") -> None:
         self.language = language
-        self.glue = "" if base_language(tgt_language) in UNSPACED_SENTENCES else " "
+        direction = Direction(language, tgt_language)
+        self.glue = direction.separator
         """Separator between translated sentences."""
-        self.casings = casing_of(language), casing_of(tgt_language)
+        self.casings = direction.casings
         """Rules of small and capital letters of both languages."""
 
     def __call__(self, line: str) -> list[str]:

@@ -53,7 +53,7 @@ def average(
     from nmt.config import differing_keys
     from nmt.config.outputs import MODEL, check_directory
     from nmt.config.parent import MODEL_KEYS, is_inherited
-    from nmt.models.location import find_model
+    from nmt.models.lookup import find_model
     from nmt.models.storage import load_model, save_model
 
     paths = as_paths(models)
@@ -98,7 +98,7 @@ def average(
 
 def _data_of(model: SavedModel, output: Path) -> Any:
     """What a model says of its data, with the path from another model directory; without one if the data is gone."""
-    from nmt.models.location import find_data, path_from
+    from nmt.models.lookup import find_data, path_from
 
     path = None
     with contextlib.suppress(CheckpointError):
@@ -107,7 +107,7 @@ def _data_of(model: SavedModel, output: Path) -> Any:
 
 
 def _latest(paths: Sequence[Path], last: int) -> list[Path]:
-    from nmt.models.location import MODELS, find_run
+    from nmt.models.lookup import MODELS, find_run
 
     if len(paths) != 1:
         raise ConfigError("{last} averages models of one run: give one", last=Parameter("last"))

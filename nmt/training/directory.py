@@ -13,7 +13,7 @@ from nmt.config import Config, dump_config
 from nmt.config.outputs import RUN, check_directory
 from nmt.corpus.dataset import DataDirectory
 from nmt.corpus.marker_schema import combine_checksums
-from nmt.models.location import BEST, MARKER, MODELS, TIME, path_from, read_value
+from nmt.models.lookup import BEST, MARKER, MODELS, TIME, path_from, read_value
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import save_model
 from nmt.system.device import describe_environment

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.models.location import BEST, MARKER, RUNS, TIME, last_change, newest_run, read_value
+from nmt.models.lookup import BEST, MARKER, RUNS, TIME, last_change, newest_run, read_value
 from nmt.system.errors import CheckpointError, DataError, shorten
 from nmt.system.files import read_json
 from nmt.system.progress import clock

@@ -16,7 +16,7 @@ from nmt.evaluation.input_text import read_split
 from nmt.evaluation.metrics import ScoringRules
 from nmt.evaluation.validator import Validator
 from nmt.models.build import build_model
-from nmt.models.location import find_model
+from nmt.models.lookup import find_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import SavedModel, load_model
 from nmt.system.device import resolve_precision, use_fast_products

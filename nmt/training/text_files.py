@@ -8,7 +8,7 @@ import numpy as np
 from nmt.config import Config
 from nmt.corpus.dataset import DataDirectory
 from nmt.corpus.identity import load_seen, save_seen
-from nmt.models.location import find_model
+from nmt.models.lookup import find_model
 from nmt.system.errors import DataError
 from nmt.system.files import check_file, sha256
 from nmt.system.limits import MAX_TEXT_FILE

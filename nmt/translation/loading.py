@@ -107,7 +107,7 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
         DataError: The dictionary cannot be read.
     """
     from nmt.config import with_search_options
-    from nmt.models.location import find_model
+    from nmt.models.lookup import find_model
     from nmt.models.storage import load_model
     from nmt.system.device import resolve_device, use_fast_products
     from nmt.text.dictionary import read_dictionary
@@ -128,10 +128,11 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
     options = with_search_options(saved.config, settings.search, settings.overrides)
     processor = saved.load_processor()
     direction = Direction.of(saved.config.data)
-    spaced = processor.tgt_tokenizer.kind == "whitespace"  # between tokens, and so between sentences
-    splitter = (
-        SentenceSplitter(direction.source, "" if spaced else direction.target) if settings.split_sentences else None
-    )
+    splitter = None
+    if settings.split_sentences:
+        # Where spaces separate tokens, they separate sentences too.
+        is_spaced = processor.tgt_tokenizer.kind == "whitespace"
+        splitter = SentenceSplitter(direction.source, "" if is_spaced else direction.target)
     entries = None
     if settings.dictionary is not None:
         file = Parameter("dictionary", settings.dictionary)
@@ -140,7 +141,7 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
         if not options.replace_unknown:
             raise ConfigError("{file}: needs decode.replace_unknown, which is off in this model", file=file)
         entries = read_dictionary(settings.dictionary, processor)
-    more = [saved.model for saved in others]
+    more = [further.model for further in others]
     paths_of_models = ", ".join(str(model.path) for model in models)
     score = saved.config.model.mechanism.score
     described = f"{paths_of_models}: {direction.source} to {direction.target}, {score} attention"

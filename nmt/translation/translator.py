@@ -173,7 +173,7 @@ class Translator:
 
         parts = [part for line in sentences for part in line]
         results = iter(self.translate_tokens(parts, 1 if n_best is None else n_best, with_alignment, finish))
-        translations = list(map(self.join, lines, ([next(results) for _ in parts] for parts in sentences)))
+        translations = list(map(self.join, lines, ([next(results) for _ in line] for line in sentences)))
         chosen = [ranked[0] for ranked in translations] if n_best is None else translations
         return chosen[0] if isinstance(texts, str) else chosen
 

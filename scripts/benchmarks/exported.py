@@ -23,7 +23,7 @@ from nmt.evaluation.input_text import read_split
 from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.exporting.formats import find_format
 from nmt.exporting.html import quantize
-from nmt.models.location import find_model
+from nmt.models.lookup import find_model
 from nmt.models.storage import SavedModel, load_model
 from nmt.system.device import use_fast_products
 from nmt.text.direction import Direction

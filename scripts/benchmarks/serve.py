@@ -24,7 +24,7 @@ from benchmarks.arguments import Commands, add_parser, positive
 from benchmarks.measuring import MIB, PEER_VARIABLES, RunError, environment, start
 from benchmarks.startup import read_memory
 from benchmarks.tables import markdown
-from nmt.models.location import find_model
+from nmt.models.lookup import find_model
 from nmt.models.storage import load_model
 from nmt.text.direction import Direction
 

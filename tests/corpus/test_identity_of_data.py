@@ -11,7 +11,7 @@ from conftest import Cli, Project, Refusal, call, train_arguments, tree
 from training_runs import refusal_to_resume, training
 
 from nmt.corpus.identity import count_seen, fingerprint, identities, load_seen, save_seen
-from nmt.models.location import path_from
+from nmt.models.lookup import path_from
 from nmt.system.errors import DataError
 from nmt.system.limits import MAX_TEXT_FILE
 from nmt.text.processor import SEEN

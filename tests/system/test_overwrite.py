@@ -9,7 +9,7 @@ from conftest import Cli, Project, assert_same_run, errors, train_arguments, tre
 from test_kills import run_killed
 from training_runs import stop, train
 
-from nmt.models.location import find_model
+from nmt.models.lookup import find_model
 from nmt.system.errors import CheckpointError
 
 DIVERGING = ["train.epochs=1", "train.optimizer.learning_rate=1.0e+38", "train.max_skipped=50"]

@@ -9,7 +9,7 @@ import pytest
 from conftest import Cli, Outcome, Project
 
 import nmt
-from nmt.models.location import find_model, read_value
+from nmt.models.lookup import find_model, read_value
 from nmt.system.files import read_json, write_json
 from nmt.system.replacement import locked
 from nmt.training.run_records import list_runs
