@@ -1,6 +1,7 @@
 """Shared fixtures: a command line that runs in this process, and a model trained by the real commands."""
 
 import contextlib
+import gc
 import io
 import itertools
 import json
@@ -51,6 +52,16 @@ if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests and what they start are not under nohup, even if pytest is
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # nor in the background of a shell
+
+
+# Thousands of collected tests and the modules of torch live to the end: without this, a fifth of the time goes to
+# looking whether they are garbage.
+gc.set_threshold(200_000, 20, 100)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
 
 
 # Whatever a run could forget when it is resumed: random numbers of all kinds, patience, sums between two reports.

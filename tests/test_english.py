@@ -38,6 +38,16 @@ def texts(source: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value  # type: ignore[attr-defined]
 
 
+@pytest.fixture(scope="module")
+def texts_of_the_package() -> list[tuple[str, str]]:
+    """Place and text of each such string of the package."""
+    return [
+        (f"nmt/{path.relative_to(PACKAGE).as_posix()}:{line}", text)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for line, text in texts(path.read_text(encoding="utf-8"))
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "is_refused"),
     [
@@ -57,11 +67,10 @@ def test_a_word_is_recognised(text: str, is_refused: bool) -> None:
 
 
 @pytest.mark.parametrize("pattern", SUBSTITUTIONS)
-def test_strings_of_the_package_say_it_plainly(pattern: str) -> None:
+def test_strings_of_the_package_say_it_plainly(pattern: str, texts_of_the_package: list[tuple[str, str]]) -> None:
     found = [
-        f"nmt/{path.relative_to(PACKAGE).as_posix()}:{line}: {match[0]!r} in {text[:60]!r}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for line, text in texts(path.read_text(encoding="utf-8"))
+        f"{place}: {match[0]!r} in {text[:60]!r}"
+        for place, text in texts_of_the_package
         for match in re.finditer(pattern, text)
     ]
     assert found == [], f"write: {SUBSTITUTIONS[pattern]}"

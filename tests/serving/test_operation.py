@@ -91,9 +91,21 @@ class Unit:
             return False
 
     def translate(self) -> tuple[str, str]:
-        """The translation of a sentence, and the model that it is from."""
+        """The translation of a sentence, and the model that it is from.
+
+        It returns once the server has logged the request, which it does after its answer: a kill in between would lose
+        the record.
+        """
+        num_records = len(self.records())
         reply = httpx.post(f"{self.url}/translate", json=FIELDS, timeout=20)
+        wait_until(lambda: len(self.records()) > num_records, 20)
         return reply.json()["translatedText"], reply.headers["model-identity"]
+
+    def records(self) -> list[dict[str, Any]]:
+        """The log's records of translations so far."""
+        lines = [line for line in self.log.read_text().splitlines(keepends=True) if line.startswith("{")]
+        records = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [record for record in records if record["route"] == "/translate"]
 
 
 @pytest.fixture
@@ -169,10 +181,8 @@ def test_it_comes_back_and_takes_another_model_as_the_guide_says(models: dict[st
     assert [found and found.groups() for found in starts] == [
         (str(models["link"]), name) for name in (old, old, old, new, old)
     ]
-    answered = [
-        record for record in map(json.loads, filter(re.compile("{").match, lines)) if record["route"] == "/translate"
-    ]
-    assert [record["models"][0]["identity"] for record in answered] == [old] * 5 + [new, old]
+    answered = [record["models"][0]["identity"] for record in unit.records()]
+    assert answered == [old] * 5 + [new, old]
 
 
 def take_terminal() -> None:
