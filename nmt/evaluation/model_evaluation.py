@@ -300,7 +300,7 @@ def _measure_loss(
     translator: Translator, examples: Sequence[Example]
 ) -> tuple[LossMeasures, LossMeasures] | tuple[None, None]:
     """Teacher-forced and free-running; see `ModelEvaluation`."""
-    pairs = encode_examples(translator.processor, examples, longest_source=translator.max_source_length)
+    pairs = encode_examples(translator.processor, examples, longest_source=translator.reader.max_length)
     size = min(LOSS_BATCH, translator.options.batch_size)
     try:
         with within_memory(translator.options, len(pairs)):

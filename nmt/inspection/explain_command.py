@@ -76,7 +76,7 @@ def explain(
 
     models = name_models(open_all(model, against, device, allowed_classes))
     (name, (_, translator)), *others = models.items()
-    if not translator.tokenize([sentence])[0]:
+    if not translator.reader.tokenize([sentence])[0]:
         raise DataError("the sentence has no words; give a sentence")
     sources, forced = _read(translator, sentence, target)
     if not 1 <= step <= len(forced.tokens):

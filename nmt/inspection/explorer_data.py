@@ -79,7 +79,7 @@ def _shown(examples: Sequence[Example], translators: Sequence[Translator]) -> li
     Raises:
         DataError: None can.
     """
-    counts = [[len(translator.tokenize([example.src])[0]) for translator in translators] for example in examples]
+    counts = [[len(translator.reader.tokenize([example.src])[0]) for translator in translators] for example in examples]
     shown = [number for number, lengths in enumerate(counts) if all(0 < count <= LONGEST for count in lengths)]
     if not shown:
         raise DataError(f"sentence 1: has {max(counts[0]):,} tokens; give one of 1 to {LONGEST}")

@@ -119,12 +119,12 @@ def record(
     """
     processor = translator.processor
     words = translator.processor.tgt_vocabulary.tokens
-    tokens = translator.tokenize([example.src])[0][: translator.max_source_length]
+    tokens = translator.reader.cut_off(translator.reader.tokenize([example.src])[0])
     ids = processor.src_vocabulary.encode(tokens)
     tree = translator.grow_tree(ids)
     labels = [_label(words, node.id) for node in tree.nodes]
     texts = {
-        end: translator.render([number for number in tree.ids(end) if number != EOS_ID], tokens) for end in tree.best
+        end: translator.reader.write_ids([number for number in tree.ids(end) if number != EOS_ID]) for end in tree.best
     }
     best = force_ids(translator, ids, tree.ids(tree.best[0]), texts[tree.best[0]], all_heads)
     reference = None

@@ -1,7 +1,8 @@
-"""Constraints on translations: they rule out words before the next ones are chosen."""
+"""Constraints on translations: they rule out words before the next ones are chosen, and so can demand words too."""
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
 import torch
 from torch import Tensor
@@ -11,15 +12,19 @@ from nmt.text.vocabulary import EOS_ID, PAD_ID
 
 
 class Constraint(Protocol):
-    """Rules out words."""
+    """Rules out words of the translations of B sentences."""
 
-    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor) -> None:
+    def select(self, sentences: Sequence[int]) -> "Constraint":
+        """The same constraint on some of the sentences: a search numbers those of its batch from 0."""
+
+    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor, left: Tensor) -> None:
         """Set the log-probabilities of words that must not follow to -inf, in place.
 
         Args:
             log_probs: Of the next word of each hypothesis, [R, V].
             words: Words of each hypothesis so far, [R, T].
-            sources: Index of the source that each hypothesis translates, [R].
+            sources: Number of the sentence that each hypothesis translates, [R].
+            left: Maximum number of words that each hypothesis may still get, [R].
         """
 
 
@@ -33,7 +38,11 @@ class MinLength:
     def __init__(self, fewest: Tensor) -> None:
         self.fewest = fewest
 
-    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor) -> None:
+    def select(self, sentences: Sequence[int]) -> Self:
+        """See `Constraint.select`."""
+        return type(self)(self.fewest[list(sentences)])
+
+    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor, left: Tensor) -> None:
         """Rule out EOS."""
         early = words.size(1) < self.fewest.to(log_probs.device)[sources]
         log_probs[:, EOS_ID].masked_fill_(early, -torch.inf)
@@ -49,7 +58,11 @@ class NoRepeat:
     def __init__(self, size: int) -> None:
         self.size = size
 
-    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor) -> None:
+    def select(self, sentences: Sequence[int]) -> Self:
+        """The constraint itself, which is the same for all sentences."""
+        return self
+
+    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor, left: Tensor) -> None:
         """Rule out each word that followed an earlier occurrence of the last n - 1 words."""
         if words.size(1) < self.size:
             return
@@ -69,9 +82,14 @@ class ForcedPrefix:
     """
 
     def __init__(self, prefixes: Sequence[Sequence[int]]) -> None:
+        self.prefixes = prefixes
         self.words = pad(prefixes)
 
-    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor) -> None:
+    def select(self, sentences: Sequence[int]) -> Self:
+        """See `Constraint.select`."""
+        return type(self)([self.prefixes[n] for n in sentences])
+
+    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor, left: Tensor) -> None:
         """Rule out all words but the next one of the prefix."""
         step = words.size(1)
         if step >= self.words.size(1):
@@ -94,8 +112,50 @@ class WholeWord:
         self.lengths = lengths
         self.inside = inside
 
-    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor) -> None:
+    def select(self, sentences: Sequence[int]) -> Self:
+        """See `Constraint.select`."""
+        return type(self)(self.lengths[list(sentences)], self.inside)
+
+    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor, left: Tensor) -> None:
         """Rule out words that go on with the one before, at the step after the beginning."""
         lengths = self.lengths.to(log_probs.device)[sources]
         after = (lengths > 0) & (lengths == words.size(1))
         log_probs.masked_fill_(after.unsqueeze(1) & self.inside.to(log_probs.device), -torch.inf)
+
+
+class DemandedWords:
+    """Demands words: a translation has each of them exactly as often as it is demanded, and no other reserved word.
+
+    A hypothesis does not end before it has all of them; where only as many places are left as it lacks words, nothing
+    else may follow.
+
+    Args:
+        demanded: Words that the translation of each sentence must have, in any order; a word may stand there twice.
+        reserved: Words that no translation has unless they are demanded; the demanded words are reserved in any case.
+    """
+
+    def __init__(self, demanded: Sequence[Sequence[int]], reserved: Sequence[int] = ()) -> None:
+        self.demanded = demanded
+        self.reserved = sorted({*reserved, *(word for words in demanded for word in words)})
+        counts = [Counter(words) for words in demanded]
+        self.counts = torch.tensor([[count[word] for word in self.reserved] for count in counts]).view(
+            len(demanded), len(self.reserved)
+        )
+
+    def select(self, sentences: Sequence[int]) -> Self:
+        """See `Constraint.select`."""
+        return type(self)([self.demanded[n] for n in sentences], self.reserved)
+
+    def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor, left: Tensor) -> None:
+        """Rule out reserved words that are not missing, the end while one is, and all but them in the last places."""
+        reserved = torch.tensor(self.reserved, device=words.device)
+        present = (words.unsqueeze(2) == reserved).sum(dim=1)  # [R, T], [N] -> [R, N]
+        missing = self.counts.to(words.device)[sources] - present
+        is_missing = missing > 0
+        log_probs[:, reserved] = log_probs[:, reserved].masked_fill(~is_missing, -torch.inf)
+        number = missing.clamp(min=0).sum(dim=1)
+        is_last_chance = (number > 0) & (number >= left)
+        others = torch.ones(len(words), log_probs.size(1), dtype=torch.bool, device=words.device)
+        others[:, reserved] = False
+        log_probs.masked_fill_(others & is_last_chance.unsqueeze(1), -torch.inf)
+        log_probs[:, EOS_ID].masked_fill_(number > 0, -torch.inf)

@@ -31,7 +31,7 @@ class SearchSettings:
         strategy: Which words continue which hypotheses.
         lengths: Limits of the lengths of translations.
         scoring: The score by which hypotheses are ranked.
-        constraints: Rule out words.
+        constraints: Rule out words; they number the sentences of the search from 0.
         n_best: Maximum number of hypotheses per source.
         with_alignment: Keep alignments.
     """
@@ -60,6 +60,41 @@ class _Sentences(NamedTuple):
     num_complete: Tensor
     best: Tensor
     mask: Tensor
+
+
+class _Beam(NamedTuple):
+    """The hypotheses that a search continues, one a row, R in all.
+
+    Attributes:
+        state: That of the stepper.
+        words: Last word of each, [R].
+        totals: Log-probability of each, -inf for rows that ended between two checks, [R].
+        prefixes: All words of each for constraints, [R, T]; empty if there are none.
+        received: Attention that each source position has had, [R, S]; None where coverage is not scored.
+        layout: The sentence of each.
+        sentences: The sentences that are not finished.
+    """
+
+    state: Any
+    words: Tensor
+    totals: Tensor
+    prefixes: Tensor
+    received: Tensor | None
+    layout: Layout
+    sentences: _Sentences
+
+    def rule_out(self, log_probs: Tensor, constraints: Sequence[Constraint], step: int) -> None:
+        """Apply constraints to the log-probabilities of the next words, [R, V]."""
+        rows = self.layout.sentences(log_probs.device)
+        sources = self.sentences.sources[rows]
+        left = self.sentences.limits[rows] - step
+        for constraint in constraints:
+            constraint.apply(log_probs, self.prefixes, sources, left)
+
+    def receive(self, alignment: Tensor) -> Tensor:
+        """Attention that each source position has had after a step, [R, heads, S] -> [R, S]."""
+        mean = alignment.mean(dim=1)
+        return mean if self.received is None else self.received + mean
 
 
 def search(stepper: Stepper[Any], src: Tensor, src_lengths: Tensor, settings: SearchSettings) -> list[list[Hypothesis]]:
@@ -95,47 +130,31 @@ def search_steps(stepper: Stepper[Any], src: Tensor, src_lengths: Tensor, settin
     Returns:
         The record of each step.
     """
-    device = src.device
     strategy = settings.strategy
     scoring = settings.scoring
-    limits = settings.lengths.most(src_lengths)
     fewest = settings.lengths.fewest(src_lengths)
     shortest = [MinLength(fewest)] if bool((fewest > 0).any()) else []
     constraints = [*shortest, *settings.constraints]
-    state = stepper.start(src, src_lengths)
-    layout = Layout(len(src))
-    starts = strategy.num_starts
-    if starts > 1:  # B rows -> B * N rows
-        layout = Layout(len(src), starts)
-        state = stepper.select(state, layout.sentences(device), layout)
-    words = torch.full((len(src) * starts,), BOS_ID, device=device)
-    totals = torch.zeros(len(words), dtype=torch.float64, device=device)
-    prefixes = words.new_empty(len(words), 0)
-    received = None
-    sentences = _Sentences(
-        torch.arange(len(src), device=device),
-        limits.to(device),
-        torch.zeros(len(src), dtype=torch.long, device=device),
-        torch.full((len(src), settings.n_best), -torch.inf, dtype=torch.float64, device=device),
-        torch.arange(src.size(1), device=device) < src_lengths.to(device).unsqueeze(1),
-    )
+    limits = settings.lengths.most(src_lengths)
+    beam = _begin(stepper, src, src_lengths, limits, settings)
     steps: list[SearchStep] = []
     for step in range(int(limits.max())):
-        log_probs, alignment, state = stepper.step(words, state)  # [R, V], [R, heads, S]
+        log_probs, alignment, state = stepper.step(beam.words, beam.state)  # [R, V], [R, heads, S]
         if constraints:
-            sources = sentences.sources[layout.sentences(device)]
-            for constraint in constraints:
-                constraint.apply(log_probs, prefixes, sources)
+            beam.rule_out(log_probs, constraints, step)
         # From rows to the grid of beam slots: [R, V] -> [B, N], each slot with the row that it continues.
-        choice = strategy.choose(Candidates(totals, log_probs, layout, sentences.num_complete, sentences.sources, step))
+        sentences = beam.sentences
+        choice = strategy.choose(
+            Candidates(beam.totals, log_probs, beam.layout, sentences.num_complete, sentences.sources, step)
+        )
         parents = choice.parents.flatten()
+        received = None
         coverage = None  # [B, N]
         if scoring.coverage_penalty:
-            received = alignment.mean(dim=1) if received is None else received + alignment.mean(dim=1)
-            received = received.index_select(0, parents)
+            received = beam.receive(alignment).index_select(0, parents)
             mask = sentences.mask.repeat_interleave(choice.words.size(1), dim=0)
             coverage = scoring.coverage(received, mask).view(choice.words.shape)
-        scores, alive, sentences = _score_ended(choice, step + 1, sentences, scoring, coverage)
+        scores, alive, updated = _score_ended(choice, step + 1, sentences, scoring, coverage)
         remaining, slots, layout = _continue(alive, step + 1)
         recorded = alignment if settings.with_alignment else None
         steps.append(SearchStep(sentences.sources, choice, scores, _attended(alignment), recorded, slots))
@@ -150,11 +169,34 @@ def search_steps(stepper: Stepper[Any], src: Tensor, src_lengths: Tensor, settin
             words = words.index_select(0, slots)
             totals = totals.index_select(0, slots)
             received = received if received is None else received.index_select(0, slots)
+        prefixes = beam.prefixes
         if constraints:
             prefixes = torch.cat([prefixes.index_select(0, rows), words.unsqueeze(1)], dim=1)
         if remaining is not None:
-            sentences = _Sentences(*(part.index_select(0, remaining) for part in sentences))
+            updated = _Sentences(*(part.index_select(0, remaining) for part in updated))
+        beam = _Beam(state, words, totals, prefixes, received, layout, updated)
     return steps
+
+
+def _begin(stepper: Stepper[Any], src: Tensor, src_lengths: Tensor, limits: Tensor, settings: SearchSettings) -> _Beam:
+    """The empty hypotheses of each sentence."""
+    device = src.device
+    state = stepper.start(src, src_lengths)
+    layout = Layout(len(src))
+    starts = settings.strategy.num_starts
+    if starts > 1:  # B rows -> B * N rows
+        layout = Layout(len(src), starts)
+        state = stepper.select(state, layout.sentences(device), layout)
+    words = torch.full((len(src) * starts,), BOS_ID, device=device)
+    totals = torch.zeros(len(words), dtype=torch.float64, device=device)
+    sentences = _Sentences(
+        torch.arange(len(src), device=device),
+        limits.to(device),
+        torch.zeros(len(src), dtype=torch.long, device=device),
+        torch.full((len(src), settings.n_best), -torch.inf, dtype=torch.float64, device=device),
+        torch.arange(src.size(1), device=device) < src_lengths.to(device).unsqueeze(1),
+    )
+    return _Beam(state, words, totals, words.new_empty(len(words), 0), None, layout, sentences)
 
 
 def _score_ended(

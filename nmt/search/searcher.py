@@ -13,13 +13,12 @@ from nmt.config import DecodeSection, SamplingSection
 from nmt.corpus.batching import pad
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam_tree import BeamTree, grow_tree
-from nmt.search.constraint import Constraint, ForcedPrefix, NoRepeat, WholeWord
+from nmt.search.constraint import Constraint, ForcedPrefix, NoRepeat
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.search import SearchSettings, search, search_steps
 from nmt.search.stepper import EnsembleStepper, Seq2SeqStepper, Stepper
 from nmt.search.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy, Strategy
 from nmt.system.device import autocast
-from nmt.system.errors import ConfigError
 from nmt.text.vocabulary import EOS_ID
 
 Ids = Sequence[int]
@@ -52,10 +51,8 @@ class Searcher:
         sources: Sequence[Ids],
         n_best: int = 1,
         with_alignment: bool = False,
-        prefixes: Sequence[Ids] | None = None,
+        constraints: Sequence[Constraint] = (),
         *,
-        inside: Tensor | None = None,
-        ended: Sequence[bool] = (),
         advance: Callable[[Sequence[int]], object] = lambda batch: None,
     ) -> list[list[Hypothesis]]:
         """Search for translations, in batches of sources of similar length.
@@ -64,36 +61,23 @@ class Searcher:
             sources: Source ids without EOS.
             n_best: Maximum number of hypotheses per source.
             with_alignment: Keep alignments.
-            prefixes: First target ids of the translation of each source; None leaves them free.
-            inside: True at ids of words that go on with a word, [V]; None if there are none.
-            ended: For each source, whether its prefix ends a word, which then does not go on.
+            constraints: On the translations of all sources, besides those of the search settings.
             advance: Called with the indices of the sources of each finished batch.
 
         Returns:
             The hypotheses of each source, in order, best first; none if probabilities are not finite.
-
-        Raises:
-            ConfigError: A prefix is longer than a translation of its source may be.
         """
-        for source, prefix in zip(sources, prefixes or (), strict=False):
-            most = int(self._lengths().most(torch.tensor(len(source) + 1)))
-            if len(prefix) > most:
-                raise ConfigError(
-                    f"the prefix has {len(prefix):,} tokens, but a translation of this sentence at most {most:,}; give "
-                    "a shorter prefix, or raise decode.max_length or decode.max_length_ratio"
-                )
         width = n_best if self.options.sampling.temperature else self.options.beam_size
 
         def choose(batch: list[int]) -> SearchSettings:
-            forced: list[Constraint] = []
-            if prefixes is not None:
-                forced.append(ForcedPrefix([prefixes[n] for n in batch]))
-            if prefixes is not None and inside is not None:
-                lengths = [len(prefixes[n]) if ended[n] else 0 for n in batch]
-                forced.append(WholeWord(torch.tensor(lengths), inside))
-            return self._settings([sources[n] for n in batch], n_best, with_alignment, forced)
+            selected = [constraint.select(batch) for constraint in constraints]
+            return self._settings([sources[n] for n in batch], n_best, with_alignment, selected)
 
         return self._in_batches(sources, width * sum(map(len, sources)), choose, advance)
+
+    def longest(self, source: Ids) -> int:
+        """Maximum number of words of a translation of a source."""
+        return int(self._lengths().most(torch.tensor(len(source) + 1)))
 
     def grow_tree(self, source: Ids) -> BeamTree:
         """Search for translations of one source, and keep every prefix that was in the beam, with its alignment."""
@@ -112,7 +96,7 @@ class Searcher:
         return Scoring(options.length_penalty, options.length_norm, options.coverage_penalty)
 
     def _settings(
-        self, sources: Sequence[Ids], n_best: int, with_alignment: bool, forced: Sequence[Constraint] = ()
+        self, sources: Sequence[Ids], n_best: int, with_alignment: bool, constraints: Sequence[Constraint] = ()
     ) -> SearchSettings:
         options = self.options
         sampling = self.options.sampling
@@ -121,8 +105,10 @@ class Searcher:
             seeds = [_seed(ids, sampling) for ids in sources]
             strategy = SamplingStrategy(n_best, seeds, options.max_length, sampling)
         size = options.no_repeat_ngram_size
-        constraints = [*([] if size is None else [NoRepeat(size)]), *forced]
-        return SearchSettings(strategy, self._lengths(), self._scoring(), constraints, n_best, with_alignment)
+        chosen = [] if size is None else [NoRepeat(size)]
+        return SearchSettings(
+            strategy, self._lengths(), self._scoring(), [*chosen, *constraints], n_best, with_alignment
+        )
 
     def score(
         self, sources: Sequence[Ids], targets: Sequence[Ids], *, with_alignment: bool = False

@@ -24,7 +24,7 @@ from nmt.inspection.explorer_page import System, make_live_page, page_data
 from nmt.inspection.html_page import Page
 from nmt.inspection.record import LONGEST, record
 from nmt.serving.access import Keys, Pages, Rate, is_host
-from nmt.serving.batches import Batcher, QueueFull, ServerStopping
+from nmt.serving.batches import QueueFull, ServerStopping
 from nmt.serving.body import read_address, read_body, read_key
 from nmt.serving.directions import Detection, Directions, ServedDirection
 from nmt.serving.document import Document, read_plain_text
@@ -43,10 +43,12 @@ from nmt.serving.log import UNANSWERED, Record
 from nmt.serving.markup import read_html
 from nmt.serving.metrics import Metrics
 from nmt.serving.page import make_front_page, make_reference_page
+from nmt.serving.pool import Pool
 from nmt.serving.request_limits import Limits
 from nmt.system.errors import NmtError, is_out_of_memory, shorten
 from nmt.system.messages import Parameter
 from nmt.text.languages import language_name
+from nmt.translation.reader import Passage
 from nmt.translation.translation import Translation
 
 AUTO = "auto"
@@ -79,23 +81,23 @@ class Item:
         document: The text.
         detection: Its language, if it was detected.
         direction: The model that translates it.
-        sentences: For each unit of the document its sentences, as tokens.
-        translations: For each unit those of its sentences, best first.
+        passages: The texts of the document, split into sentences.
+        translations: For each passage those of its sentences, best first.
     """
 
     document: Document
     detection: Detection | None
     direction: ServedDirection
-    sentences: list[list[list[str]]]
+    passages: list[Passage]
     translations: list[list[list[Translation]]] = field(default_factory=list)
 
     def render(self) -> list[str]:
         """Translations of the text, best first, without duplicates; a unit with too few repeats its best one."""
-        translator = self.direction.translator
-        units = list(map(translator.join, self.document.texts, self.translations))
-        number = max(map(len, units), default=1)
-        ranks = ([unit[rank] if rank < len(unit) else unit[0] for unit in units] for rank in range(number))
-        return list(dict.fromkeys(self.document.render(rank, translator.processor) for rank in ranks))
+        reader = self.direction.translator.reader
+        texts = list(map(reader.join, self.passages, self.translations))
+        number = max(map(len, texts), default=1)
+        ranks = ([ranked[rank] if rank < len(ranked) else ranked[0] for ranked in texts] for rank in range(number))
+        return list(dict.fromkeys(self.document.render(rank, reader.processor) for rank in ranks))
 
 
 class Service:
@@ -108,24 +110,30 @@ class Service:
     """
 
     def __init__(self, directions: Directions, keys: Keys, limits: Limits) -> None:
-        self.directions = directions
         self.keys = keys
         self.limits = limits
         self._rate = Rate(limits.requests_per_minute)
-        self._batchers = {
-            direction: Batcher(direction.translator, limits.max_queue, limits.batch_wait, str(direction))
-            for direction in directions
-        }
-        queues = {str(direction): batcher for direction, batcher in self._batchers.items()}
-        self.metrics = Metrics(queues, directions.served)
+        self._pool = Pool(directions, limits)
+        self.metrics = Metrics(self._pool.count_waiting)
+        self.metrics.show_models(directions.served)
+
+    @property
+    def directions(self) -> Directions:
+        """The models that answer."""
+        return self._pool.directions
+
+    def swap(self, served: ServedDirection) -> None:
+        """Let another model answer for its direction, without dropping a request; see `Pool.swap`.
+
+        Raises:
+            ConfigError: No model of this direction is served.
+        """
+        self._pool.swap(served)
+        self.metrics.show_models(self.directions.served)
 
     def stop(self, seconds: float) -> None:
         """Stop the threads of the models, all within some time."""
-        end = time.monotonic() + seconds
-        for batcher in self._batchers.values():
-            batcher.stop()
-        for batcher in self._batchers.values():
-            batcher.stop(max(0.0, end - time.monotonic()))
+        self._pool.stop(seconds)
 
     async def read(self, request: Request, model: type[M]) -> M:
         """Read and check a request, and count it; if a key in its head is wrong, its body is not read.
@@ -175,8 +183,12 @@ class Service:
 
     async def translate(self, asked: TranslateRequest, record: Record) -> dict[str, Any]:
         """Translate a text or a list of texts."""
-        items = await asyncio.to_thread(lambda: [self._prepare(text, asked) for text in asked.texts])
-        record.sentences = sum(len(unit) for item in items for unit in item.sentences)
+        with self._pool.in_use() as directions:
+            return await self._translate(asked, record, directions)
+
+    async def _translate(self, asked: TranslateRequest, record: Record, directions: Directions) -> dict[str, Any]:
+        items = await asyncio.to_thread(lambda: [_prepare(text, asked, directions) for text in asked.texts])
+        record.sentences = sum(len(passage.units) for item in items for passage in item.passages)
         if record.sentences > self.limits.max_sentences:
             raise _invalid(f"{record.sentences} sentences exceed the limit of {self.limits.max_sentences}")
         record.models = Directions(dict.fromkeys(item.direction for item in items)).served
@@ -186,14 +198,14 @@ class Service:
         async def translate(direction: ServedDirection) -> None:
             """Give a model all of its sentences at once."""
             items_of_direction = [item for item in items if item.direction is direction]
-            sentences = [sentence for item in items_of_direction for unit in item.sentences for sentence in unit]
+            units = [unit for item in items_of_direction for passage in item.passages for unit in passage.units]
             n_best = min(1 + asked.alternatives, direction.translator.options.beam_size)
-            done = await self._batchers[direction].translate(sentences, n_best, with_alignment, client)
+            done = await self._pool.batcher(direction).translate(units, n_best, with_alignment, client)
             record.batch = max(record.batch, done.batch)
-            self.metrics.sentences.labels(str(direction)).inc(len(sentences))
+            self.metrics.sentences.labels(str(direction)).inc(len(units))
             left = iter(done.translations)
             for item in items_of_direction:
-                item.translations = [[next(left) for _ in unit] for unit in item.sentences]
+                item.translations = [[next(left) for _ in passage.units] for passage in item.passages]
 
         await asyncio.gather(*map(translate, dict.fromkeys(item.direction for item in items)))
         texts = await asyncio.to_thread(lambda: [item.render() for item in items])
@@ -204,24 +216,6 @@ class Service:
             reply["alternatives"] = [others[: asked.alternatives] for _, *others in texts]
         return {name: values[0] for name, values in reply.items()} if isinstance(asked.q, str) else reply
 
-    def _prepare(self, text: str, asked: TranslateRequest) -> Item:
-        document = READERS[asked.format](text)
-        detection = None
-        source = asked.source
-        if source == AUTO:
-            detection = next(iter(self.directions.detect(" ".join(document.texts), asked.target)), None)
-            if detection is None:
-                raise HTTPException(400, f"{shorten(asked.target)} is not supported as a target")
-            source = detection.language
-        direction = self._direction(source, asked.target)
-        return Item(document, detection, direction, direction.translator.read(document.texts))
-
-    def _direction(self, source: str, target: str) -> ServedDirection:
-        direction = self.directions.find(source, target)
-        if direction is None:
-            raise HTTPException(400, f"{shorten(source)}-{shorten(target)} is not supported; see /languages")
-        return direction
-
     async def detect(self, asked: TextRequest, record: Record) -> list[Detection]:
         """Detect the language of a text; between languages that share a joint vocabulary it is a guess."""
         record.models = self.directions.served
@@ -230,12 +224,14 @@ class Service:
     async def explore(self, asked: ExploreRequest, record: Record) -> dict[str, Any]:
         """What a model does with a sentence, for the page that shows it."""
         record.sentences = 1
-        direction = self._direction(asked.source, asked.target)
-        tokens = await asyncio.to_thread(_count_tokens, direction, asked.q, asked.given)
-        record.models = direction.served
-        cost = len(direction.models) * (LOOK_INSIDE + LOOK_AT_TOKEN * tokens)
         client = self._account(record.client, asked.api_key)
-        return await self._batchers[direction].call(lambda: _explore(direction, asked.q, asked.given), cost, client)
+        with self._pool.in_use() as directions:
+            direction = _find(directions, asked.source, asked.target)
+            tokens = await asyncio.to_thread(_count_tokens, direction, asked.q, asked.given)
+            record.models = direction.served
+            cost = len(direction.models) * (LOOK_INSIDE + LOOK_AT_TOKEN * tokens)
+            batcher = self._pool.batcher(direction)
+            return await batcher.call(lambda: _explore(direction, asked.q, asked.given), cost, client)
 
     def languages(self) -> list[Language]:
         """The languages, and those they can be translated into."""
@@ -262,15 +258,37 @@ class Service:
         }
 
 
+def _prepare(text: str, asked: TranslateRequest, directions: Directions) -> Item:
+    """A text of a request, read for the model that will translate it."""
+    document = READERS[asked.format](text)
+    detection = None
+    source = asked.source
+    if source == AUTO:
+        detection = next(iter(directions.detect(" ".join(document.texts), asked.target)), None)
+        if detection is None:
+            raise HTTPException(400, f"{shorten(asked.target)} is not supported as a target")
+        source = detection.language
+    direction = _find(directions, source, asked.target)
+    return Item(document, detection, direction, direction.translator.reader.read(document.texts))
+
+
+def _find(directions: Directions, source: str, target: str) -> ServedDirection:
+    direction = directions.find(source, target)
+    if direction is None:
+        raise HTTPException(400, f"{shorten(source)}-{shorten(target)} is not supported; see /languages")
+    return direction
+
+
 def _count_tokens(direction: ServedDirection, source: str, target: str) -> int:
     """Number of tokens of a sentence to look into and of its translation, if there is one.
 
     Raises:
         HTTPException: There are none, or too many.
     """
-    counts = {"q": len(direction.translator.tokenize([source])[0])}
+    reader = direction.translator.reader
+    counts = {"q": len(reader.tokenize([source])[0])}
     if target.strip():
-        counts["given"] = len(direction.translator.processor.tokenize_target([target])[0])
+        counts["given"] = len(reader.tokenize_target([target])[0])
     for name, count in counts.items():
         if not 0 < count <= LONGEST:
             raise _invalid(f"{name} has {count} tokens; give 1 to {LONGEST}")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar, cast
 
+from nmt.translation.reader import Unit
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 
@@ -73,7 +74,7 @@ class _Job:
     """The sentences of a request.
 
     Attributes:
-        sentences: The tokens of each sentence.
+        units: Its sentences.
         client: Whose request it is.
         n_best: Translations per sentence.
         with_alignment: True if alignments are kept.
@@ -88,7 +89,7 @@ class _Job:
         arrived: When it was queued, in seconds of the monotonic clock.
     """
 
-    sentences: Sequence[list[str]]
+    units: Sequence[Unit]
     client: Hashable
     n_best: int = 1
     with_alignment: bool = False
@@ -103,8 +104,8 @@ class _Job:
     arrived: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        lengths = [self.cost] if self.work else map(len, self.sentences)
-        waiting = map(_Waiting, range(len(self.sentences)), lengths)
+        lengths = [self.cost] if self.work else map(len, self.units)
+        waiting = map(_Waiting, range(len(self.units)), lengths)
         self.waiting = deque(sorted(waiting, key=lambda job: job.tokens > LONG))
         self.places = sum(job.places for job in self.waiting)
 
@@ -172,12 +173,12 @@ class Batcher:
             return sum(len(job.waiting) for job in self._jobs())
 
     async def translate(
-        self, sentences: Sequence[list[str]], n_best: int = 1, with_alignment: bool = False, client: Hashable = None
+        self, units: Sequence[Unit], n_best: int = 1, with_alignment: bool = False, client: Hashable = None
     ) -> Translated:
         """Translate sentences; if the caller is cancelled, those not yet begun are dropped.
 
         Args:
-            sentences: The tokens of each, as `Translator.read` finds them.
+            units: The sentences, as the reader finds them.
             n_best: Translations per sentence, at most the beam size.
             with_alignment: Keep alignments.
             client: Whose turn it is to be.
@@ -187,9 +188,9 @@ class Batcher:
             ServerStopping: The server is stopping.
             Exception: Any error of the translator.
         """
-        if not sentences:
+        if not units:
             return Translated([], 0)
-        return cast(Translated, await self._finish(_Job(sentences, client, n_best, with_alignment)))
+        return cast(Translated, await self._finish(_Job(units, client, n_best, with_alignment)))
 
     async def call(self, work: Callable[[], T], cost: int = 0, client: Hashable = None) -> T:
         """Call a function in the model's thread, when its turn comes.
@@ -204,7 +205,7 @@ class Batcher:
             ServerStopping: The server is stopping.
             Exception: Any error of the function.
         """
-        return cast(T, await self._finish(_Job([[]], client, work=work, cost=cost)))
+        return cast(T, await self._finish(_Job([Unit([])], client, work=work, cost=cost)))
 
     async def _finish(self, job: _Job) -> object:
         """Queue a job and wait for it."""
@@ -321,8 +322,8 @@ class Batcher:
             if first.work is not None:
                 first.finish(first.work())
                 return
-            sentences = [job.sentences[number] for job, number in batch]
-            translations = self.translator.translate_tokens(sentences, first.n_best, first.with_alignment)
+            units = [job.units[number] for job, number in batch]
+            translations = self.translator.translate_units(units, first.n_best, first.with_alignment)
         except Exception as error:  # it fails the requests, but does not end the thread
             for job, _ in batch:
                 self._drop(job)
@@ -331,5 +332,5 @@ class Batcher:
         for (job, number), hypotheses in zip(batch, translations, strict=True):
             job.translations[number] = hypotheses
             job.batch = max(job.batch, len(batch))
-            if len(job.translations) == len(job.sentences):
-                job.finish(Translated([job.translations[n] for n in range(len(job.sentences))], job.batch))
+            if len(job.translations) == len(job.units):
+                job.finish(Translated([job.translations[n] for n in range(len(job.units))], job.batch))

@@ -147,7 +147,7 @@ def judge(translator: Translator, text: str) -> tuple[float, float]:
     Returns:
         Log-probability of the text's tokens, and the share of them that are known, 0 if there are none.
     """
-    (tokens,) = translator.tokenize([" ".join(text.split())])
+    (tokens,) = translator.reader.tokenize([" ".join(text.split())])
     vocabulary = translator.processor.src_vocabulary
     ids = vocabulary.encode(tokens)
     scale = math.log(sum(1 / rank for rank in range(1, len(vocabulary) + 1)))

@@ -284,13 +284,14 @@ def _translate_whole(translator: Translator, source: Path, target: Path, shape: 
 
 def describe(translator: Translator, source: Path, shape: Format) -> Origin:
     """Everything that determines a translation: two with the same description are identical."""
-    entries = None if translator.dictionary is None else repr(sorted(translator.dictionary.items()))
+    reader = translator.reader
+    entries = None if reader.dictionary is None else repr(sorted(reader.dictionary.items()))
     return {
         "version": __version__,
         "input": sha256(source)[:CHECKSUM],
         "model": _model_identity(translator),
         **translator.options.model_dump(),
-        "split_sentences": translator.splitter is not None,
+        "split_sentences": reader.splitter is not None,
         "dictionary": entries and hashlib.sha256(entries.encode()).hexdigest()[:CHECKSUM],
         "device": translator.model.device.type,
         "format": shape.name,

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
-import itertools
-import math
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import overload
@@ -16,20 +12,18 @@ import torch
 from nmt.config import DecodeSection
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam_tree import BeamTree
+from nmt.search.constraint import Constraint, ForcedPrefix, WholeWord
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
-from nmt.system.errors import CONTROL, CheckpointError, ConfigError, check_at_least
+from nmt.system.errors import CheckpointError, ConfigError, check_at_least
 from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
-from nmt.text.casing import Casing, capitalize, upper
-from nmt.text.languages import base_language
 from nmt.text.processor import TextProcessor
-from nmt.text.repeats import most_copies
-from nmt.text.sentences import SentenceSplitter, is_in_capitals, is_title, split_tokens, untitle
-from nmt.text.tokenizers import WORD_BEGINNING, Tokenizer
-from nmt.text.vocabulary import EOS_ID, UNK_ID
-from nmt.translation.copies import repair_copies
-from nmt.translation.joining import join_sentences
+from nmt.text.sentences import SentenceSplitter
+from nmt.text.tokenizers import WORD_BEGINNING
+from nmt.text.vocabulary import EOS_ID
+from nmt.translation.reader import MAX_SOURCE_LENGTH, Reader, Unit
+from nmt.translation.repairs import copy_misspelled, is_loop
 from nmt.translation.translation import Translation
 
 DIVERGED = (
@@ -42,14 +36,12 @@ NO_CONTINUATION = (
 )
 Advance = Callable[[int], object]
 """Called with the number of finished texts."""
-LOOP = 3
-"""Copies of tokens in a row from which a translation is called a loop."""
-MAX_SOURCE_LENGTH = 1000
-"""Maximum number of source tokens per line, less if the model has so many positions; the rest is cut off."""
+Finish = Callable[[Iterable[int]], object]
+"""Called with the numbers of finished sentences."""
 
 
 class Translator:
-    """A model with its text processor. It is thread-safe.
+    """Models, a reader of text and search settings. It is thread-safe.
 
     Args:
         model: Model in evaluation mode.
@@ -57,15 +49,16 @@ class Translator:
         options: Search settings.
         others: Further models of an ensemble, with the same vocabularies; the probability of a word is the mean over
             all models.
-        splitter: Finds the sentences of a line, which are translated one by one; None takes a line as it is.
+        splitter: Finds the sentences of a text, which are translated one by one; None takes a text as it is.
         dictionary: Translations of words that the model does not know, by the word as it reads it.
         frozen: True if the models' parameters never change, so that prepared weights can be reused.
         description: Path, direction and attention of the models, in words.
 
     Attributes:
+        reader: Splits texts into the units that are translated, and writes translations as text.
+        searcher: Finds the translations of a unit.
         repairs: True if a sentence whose best translation is a loop gets the best one in the beam that is none, or
             stays as it is, and misspelled numbers and names are copied; see `repair_copies`.
-        max_source_length: Maximum number of source tokens of a sentence; the rest of a longer one is cut off.
     """
 
     def __init__(
@@ -82,15 +75,13 @@ class Translator:
     ) -> None:
         self.model = model
         self.description = description
-        self.processor = processor
         self.options = options
         self.searcher = Searcher([model, *others], options, frozen=frozen)
-        self.splitter = splitter
-        self.dictionary = dictionary
         self.repairs = False
         limits = filter(None, (model.encoder.max_length for model in self.searcher.models))
-        self.max_source_length = min([MAX_SOURCE_LENGTH, *(limit - 1 for limit in limits)])
-        self._tokenizing = threading.Lock()  # spaCy fills caches while tokenising
+        max_length = min([MAX_SOURCE_LENGTH, *(limit - 1 for limit in limits)])
+        part = _longest_part(options, max_length)
+        self.reader = Reader(processor, splitter, dictionary, max_length=max_length, longest_part=part)
 
     def __repr__(self) -> str:
         models = self.searcher.models
@@ -99,20 +90,17 @@ class Translator:
         name = f" {self.description}," if self.description else " of"
         return f"<Translator{name} {parameters:,} parameters, beam {self.options.beam_size}, on {device}>"
 
-    def __getstate__(self) -> dict[str, object]:
-        """What is pickled: all but the lock."""
-        return {name: value for name, value in vars(self).items() if name != "_tokenizing"}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        vars(self).update(state)
-        self._tokenizing = threading.Lock()
+    @property
+    def processor(self) -> TextProcessor:
+        """Text to ids and back."""
+        return self.reader.processor
 
     def with_options(self, options: DecodeSection) -> Translator:
         """A translator of the same models with other search settings."""
         translator = copy.copy(self)
-        translator._tokenizing = self._tokenizing  # both use the same tokenizers
         translator.options = options
         translator.searcher = Searcher(self.searcher.models, options, frozen=self.searcher.frozen)
+        translator.reader = self.reader.with_longest_part(_longest_part(options, self.reader.max_length))
         return translator
 
     @overload
@@ -161,19 +149,18 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
             TypeError: One of the texts is no string.
         """
-        lines = _as_list(texts, "texts")
-        sentences = self.read(lines)
-        owners = [line for line, parts in enumerate(sentences) for _ in parts]
+        passages = self.reader.read(_as_list(texts, "texts"))
+        units = [unit for passage in passages for unit in passage.units]
+        owners = [number for number, passage in enumerate(passages) for _ in passage.units]
         left = Counter(owners)
 
         def finish(indices: Iterable[int]) -> None:
             done = [owners[index] for index in indices]
             left.subtract(done)
-            advance(sum(not left[line] for line in set(done)))
+            advance(sum(not left[number] for number in set(done)))
 
-        parts = [part for line in sentences for part in line]
-        results = iter(self.translate_tokens(parts, 1 if n_best is None else n_best, with_alignment, finish))
-        translations = list(map(self.join, lines, ([next(results) for _ in line] for line in sentences)))
+        results = iter(self.translate_units(units, 1 if n_best is None else n_best, with_alignment, finish))
+        translations = [self.reader.join(passage, [next(results) for _ in passage.units]) for passage in passages]
         chosen = [ranked[0] for ranked in translations] if n_best is None else translations
         return chosen[0] if isinstance(texts, str) else chosen
 
@@ -195,7 +182,18 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
         """
         sources, target_tokens = self._read_both(texts, targets)
-        return [best for (best,) in self._search(sources, 1, with_alignment, target_tokens, whole=True)]
+        vocabulary = self.processor.tgt_vocabulary
+        hypotheses = self.searcher.score(
+            self._source_ids(sources),
+            [vocabulary.encode(tokens) for tokens in target_tokens],
+            with_alignment=with_alignment,
+        )
+        if not all(hypotheses):
+            raise CheckpointError(DIVERGED)
+        return [
+            self._as_translation(best, source, target)
+            for (best,), source, target in zip(hypotheses, sources, target_tokens, strict=True)
+        ]
 
     @plain_torch()
     def complete(
@@ -221,8 +219,19 @@ class Translator:
         self.check_n_best(n_best)
         beginnings = _as_list(prefixes, "prefixes")
         sources, target_tokens = self._read_both(texts, prefixes if isinstance(prefixes, str) else beginnings)
-        ended = [text[-1:].isspace() for text in beginnings]
-        return self._search(sources, n_best, with_alignment, target_tokens, ended=ended)
+        ids = [self.processor.tgt_vocabulary.encode(tokens) for tokens in target_tokens]
+        for source, prefix in zip(self._source_ids(sources), ids, strict=True):
+            most = self.searcher.longest(source)
+            if source and len(prefix) > most:
+                raise ConfigError(
+                    f"the prefix has {len(prefix):,} tokens, but a translation of this sentence at most {most:,}; give "
+                    "a shorter prefix, or raise decode.max_length or decode.max_length_ratio"
+                )
+        constraints: list[Constraint] = [ForcedPrefix(ids)]
+        ended = [len(prefix) if text[-1:].isspace() else 0 for text, prefix in zip(beginnings, ids, strict=True)]
+        if any(ended):
+            constraints.append(WholeWord(torch.tensor(ended), self._inside_words()))
+        return self._search(sources, n_best, with_alignment, constraints, given=target_tokens)
 
     def _read_both(self, texts: Iterable[str], targets: Iterable[str]) -> tuple[list[list[str]], list[list[str]]]:
         """The tokens of raw sources, and of a raw target for each."""
@@ -232,62 +241,60 @@ class Translator:
         tgt = _as_list(targets, "targets")
         if len(src) != len(tgt):
             raise ValueError(f"{len(src)} texts, but {len(tgt)} translations or prefixes")
-        with self._tokenizing:
-            return self.processor.tokenize_source(src), self.processor.tokenize_target(tgt)
+        return self.reader.tokenize(src), self.reader.tokenize_target(tgt)
+
+    def _source_ids(self, sources: Iterable[Sequence[str]]) -> list[list[int]]:
+        """The ids of source tokens, as many as the model reads."""
+        vocabulary = self.processor.src_vocabulary
+        return [vocabulary.encode(self.reader.cut_off(tokens)) for tokens in sources]
+
+    def _as_translation(
+        self, hypothesis: Hypothesis, src_tokens: Sequence[str], given: Sequence[str] = ()
+    ) -> Translation:
+        return self.reader.translation(hypothesis, src_tokens, given, replace_unknown=self.options.replace_unknown)
 
     def _search(
         self,
         sources: Sequence[list[str]],
         n_best: int,
         with_alignment: bool,
-        target_tokens: Sequence[list[str]] | None = None,
+        constraints: Sequence[Constraint] = (),
         *,
-        whole: bool = False,
-        ended: Sequence[bool] = (),
-        finish: Callable[[Iterable[int]], object] = lambda indices: None,
+        given: Sequence[list[str]] = (),
+        finish: Finish = lambda numbers: None,
     ) -> list[list[Translation]]:
-        """The translations of tokenised sources, in order.
+        """The translations of tokenised sources, in order; that of an empty source is empty.
 
         Args:
             sources: Tokens of each source.
             n_best: Number of translations of each.
             with_alignment: Keep alignments.
-            target_tokens: For each source the first target tokens as the user gave them; None leaves them free.
-            whole: True if they are all of the translation, and an empty source is read too; otherwise its translation
-                is empty.
-            ended: For each source, whether the last of its first target tokens ends a word.
-            finish: Called with the indices of the sources that are finished.
+            constraints: On the translations of all sources.
+            given: For each source the first target tokens as the user gave them; empty if there are none.
+            finish: Called with the numbers of the sources that are finished.
 
         Raises:
             ConfigError: The search settings forbid every continuation of a translation.
             CheckpointError: The model's probabilities are not finite.
         """
-        order = [n for n, tokens in enumerate(sources) if tokens or whole]
-        vocabulary = self.processor.tgt_vocabulary
-        ids = [self.processor.src_vocabulary.encode(sources[n][: self.max_source_length]) for n in order]
-        begun = None if target_tokens is None else [vocabulary.encode(target_tokens[n]) for n in order]
-        if whole and begun is not None:
-            hypotheses = self.searcher.score(ids, begun, with_alignment=with_alignment)
-        else:
-            hypotheses = self.searcher.search(
-                ids,
-                n_best,
-                with_alignment,
-                begun,
-                inside=self._inside_words() if any(ended) else None,
-                ended=[ended[n] for n in order] if any(ended) else (),
-                advance=lambda batch: finish(order[n] for n in batch),
-            )
+        order = [n for n, tokens in enumerate(sources) if tokens]
+        ids = self._source_ids(sources[n] for n in order)
+        hypotheses = self.searcher.search(
+            ids,
+            n_best,
+            with_alignment,
+            [constraint.select(order) for constraint in constraints],
+            advance=lambda batch: finish(order[n] for n in batch),
+        )
         if not all(hypotheses):
             # With no constraint but EOS at once, only a diverged model finds nothing.
             if all(self.searcher.score(ids, [[] for _ in ids])):
                 raise ConfigError(NO_CONTINUATION)
             raise CheckpointError(DIVERGED)
         translations = [[Translation("")] for _ in sources]
-        for n, best in zip(order, hypotheses, strict=True):
-            translations[n] = [
-                self._render(hypothesis, sources[n], target_tokens[n] if target_tokens else ()) for hypothesis in best
-            ]
+        for n, ranked in zip(order, hypotheses, strict=True):
+            first = given[n] if given else ()
+            translations[n] = [self._as_translation(hypothesis, sources[n], first) for hypothesis in ranked]
         return translations
 
     def _inside_words(self) -> torch.Tensor:
@@ -313,119 +320,76 @@ class Translator:
             )
         check_at_least("n_best", n_best, 1)
 
-    def tokenize(self, lines: Sequence[str]) -> list[list[str]]:
-        """Source tokens of raw lines; an empty line has none."""
-        with self._tokenizing:
-            return self.processor.tokenize_source(lines)
-
-    def read(self, lines: Sequence[str]) -> list[list[list[str]]]:
-        """The tokens of the sentences of each line, or of parts of one that is too long."""
-        with self._tokenizing:
-            lines = [*map(self.processor.normalizer.decode, lines)]
-            sentences = [self.splitter(line) if self.splitter else [line] for line in lines]
-            for line in itertools.compress(sentences, map(is_in_capitals, lines)):
-                line[:] = [capitalize(sentence, self._casings[0]) for sentence in line]
-            if self.splitter and base_language(self.splitter.language) == "en":
-                sentences = [
-                    [untitle(word, self._rarity) if is_title(word) else word for word in line] for line in sentences
-                ]
-            tokens = iter(self.processor.tokenize_source([sentence for line in sentences for sentence in line]))
-            return [[part for _ in line for part in self._cut(next(tokens))] for line in sentences]
-
-    @property
-    def _casings(self) -> tuple[Casing, Casing]:
-        return self.splitter.casings if self.splitter else ("", "")
-
-    def _rarity(self, word: str) -> tuple[float, float]:
-        """Number of tokens of a source word, and of a single one its rank by frequency, inf if it is unknown."""
-        (tokens,) = self.processor.tokenize_source([word])
-        ids = self.processor.src_vocabulary.encode(tokens)
-        return len(ids), ids[0] if len(ids) == 1 and ids[0] != UNK_ID else math.inf
-
     @plain_torch()
-    def translate_tokens(
+    def translate_units(
         self,
-        sentences: Sequence[list[str]],
+        units: Sequence[Unit],
         n_best: int,
         with_alignment: bool = False,
-        finish: Callable[[Iterable[int]], object] = lambda indices: None,
+        finish: Finish = lambda numbers: None,
     ) -> list[list[Translation]]:
-        """The translations of each sentence of `read`, best first.
+        """The translations of each unit that the reader found, best first.
 
-        What has no letters, such as an emoji or a number, stays as it is.
+        A unit without letters, such as an emoji or a number, stays as it is.
 
         Args:
-            sentences: Source tokens of each.
+            units: The units.
             n_best: Number of translations of each.
             with_alignment: Keep alignments.
-            finish: Called with the indices of the sentences that are finished.
+            finish: Called with the numbers of the units that are finished.
 
         Raises:
             ConfigError: `n_best` is not from 1 to the beam size.
             CheckpointError: The model's probabilities are not finite.
         """
         self.check_n_best(n_best)
-        kept = {n: tokens for n, tokens in enumerate(sentences) if not any(map(str.isalpha, "".join(tokens)))}
-        finish(kept)
-        read = [[] if n in kept else tokens for n, tokens in enumerate(sentences)]
-        translations = self._search(read, n_best, with_alignment, finish=finish)
+        copied = [n for n, unit in enumerate(units) if unit.is_copied]
+        finish(copied)
+        sources = [[] if unit.is_copied else unit.tokens for unit in units]
+        translations = self._search(sources, n_best, with_alignment, finish=finish)
         heads = next((best.alignment.size(1) for best, *_ in translations if best.alignment is not None), 1)
         if self.repairs:
-            loops = [n for n, tokens in enumerate(read) if self._is_loop(tokens, translations[n][0])]
-            beams = self._search([read[n] for n in loops], self.options.beam_size, with_alignment)
-            for n, beam in zip(loops, beams, strict=True):
-                translations[n] = [
-                    hypothesis for hypothesis in beam if hypothesis.text and not self._is_loop(read[n], hypothesis)
-                ][:n_best]
-            kept |= {n: read[n] for n in loops if not translations[n]}
-            if self.processor.src_tokenizer.kind == self.processor.tgt_tokenizer.kind == "subword":
-                translations = [list(map(self._with_copies, ranked)) for ranked in translations]
-        for n, tokens in kept.items():
-            translations[n] = [self._copy(tokens, heads if with_alignment else 0)]
+            translations = self._without_loops(sources, translations, n_best, with_alignment)
+            copied += [n for n, ranked in enumerate(translations) if not ranked]
+            translations = [
+                [copy_misspelled(translation, self.reader) for translation in ranked] for ranked in translations
+            ]
+        for n in copied:
+            translations[n] = [self._copy(units[n].tokens, heads if with_alignment else 0)]
         return translations
 
-    def _is_loop(self, src_tokens: list[str], translation: Translation) -> bool:
-        """True if a translation repeats tokens that the source does not, or words where the source is a single one."""
-        if LOOP <= most_copies(translation.tokens) > most_copies(src_tokens):
-            return True
-        alone = len(_as_text(src_tokens, self.processor.src_tokenizer).split()) == 1
-        return alone and most_copies(translation.text.casefold().split()) > 1
-
-    def _with_copies(self, translation: Translation) -> Translation:
-        tokens = repair_copies(translation.src_tokens, translation.tokens, translation.token_log_probs)
-        if tokens == translation.tokens:
-            return translation
-        return dataclasses.replace(translation, text=_as_text(tokens, self.processor.tgt_tokenizer), tokens=tokens)
+    def _without_loops(
+        self,
+        sources: Sequence[list[str]],
+        translations: Sequence[list[Translation]],
+        n_best: int,
+        with_alignment: bool,
+    ) -> list[list[Translation]]:
+        """Translations, where the best one is a loop those in the beam that are none, perhaps none at all."""
+        loops = [n for n, ranked in enumerate(translations) if is_loop(sources[n], ranked[0], self.reader)]
+        beams = self._search([sources[n] for n in loops], self.options.beam_size, with_alignment)
+        chosen = list(translations)
+        for n, beam in zip(loops, beams, strict=True):
+            fitting = [
+                hypothesis
+                for hypothesis in beam
+                if hypothesis.text and not is_loop(sources[n], hypothesis, self.reader)
+            ]
+            chosen[n] = fitting[:n_best]
+        return chosen
 
     def _copy(self, src_tokens: list[str], heads: int) -> Translation:
         """A source as its own translation, with an alignment of so many heads."""
-        tokens = src_tokens[: self.max_source_length]
+        tokens = self.reader.cut_off(src_tokens)
         alignment = torch.eye(len(tokens) + 1)[:, None].expand(-1, heads, -1) if tokens and heads else None
         return Translation(
-            _as_text(tokens, self.processor.src_tokenizer),
+            self.reader.write_source(tokens),
             tokens,
             tokens,
             alignment=alignment,
             truncated=len(src_tokens) > len(tokens),
             token_log_probs=[0.0] * len(tokens),
         )
-
-    def join(self, line: str, sentences: Sequence[Sequence[Translation]]) -> list[Translation]:
-        """The translations of a line, from those of its sentences, in capitals as it is; see `join_sentences`."""
-        translations = join_sentences(sentences, self.splitter.glue if self.splitter else " ")
-        if not is_in_capitals(line):
-            return translations
-        return [
-            dataclasses.replace(translation, text=upper(translation.text, self._casings[1]))
-            for translation in translations
-        ]
-
-    def _cut(self, tokens: list[str]) -> Iterable[list[str]]:
-        """A sentence that can be read whole, or parts of it that are short enough to be translated whole."""
-        if self.splitter is None or len(tokens) <= self.max_source_length:
-            return [tokens]
-        limit = max(1, min(self.options.max_length, self.max_source_length) // 2)
-        return split_tokens(tokens, limit, subwords=self.processor.src_tokenizer.kind == "subword")
 
     @plain_torch()
     def grow_tree(self, ids: list[int]) -> BeamTree:
@@ -439,27 +403,10 @@ class Translator:
             raise CheckpointError(DIVERGED)
         return tree
 
-    def render(self, ids: list[int], src_tokens: list[str]) -> str:
-        """Target ids without EOS as text, where unknown words stay as they are."""
-        return _as_text(self.processor.target_tokens(ids, src_tokens), self.processor.tgt_tokenizer)
 
-    def _render(self, hypothesis: Hypothesis, src_tokens: list[str], target_tokens: Sequence[str] = ()) -> Translation:
-        """A hypothesis as text; `target_tokens` are its first ones as the user gave them, perhaps unknown words."""
-        read = src_tokens[: self.max_source_length]
-        attended = hypothesis.attended[: len(hypothesis.ids)] if self.options.replace_unknown else []
-        tokens = self.processor.target_tokens(hypothesis.ids, read, attended, self.dictionary)
-        tokens[: len(target_tokens)] = target_tokens
-        return Translation(
-            _as_text(tokens, self.processor.tgt_tokenizer),
-            tokens,
-            read,
-            hypothesis.log_prob,
-            hypothesis.score,
-            hypothesis.alignment,
-            len(src_tokens) > len(read),
-            hypothesis.token_log_probs,
-            hypothesis.ids.count(UNK_ID),
-        )
+def _longest_part(options: DecodeSection, max_length: int) -> int:
+    """Maximum number of source tokens of a part of a long sentence: its translation fits into the search's limit."""
+    return max(1, min(options.max_length, max_length) // 2)
 
 
 def _as_list(texts: str | Iterable[str], name: str) -> list[str]:
@@ -477,7 +424,3 @@ def _as_list(texts: str | Iterable[str], name: str) -> list[str]:
         if not isinstance(text, str):
             raise TypeError(f"{name}: element {number} is of type {type(text).__name__}, not str")
     return listed
-
-
-def _as_text(tokens: list[str], tokenizer: Tokenizer) -> str:
-    return " ".join(CONTROL.sub("", tokenizer.detokenize(tokens)).split())

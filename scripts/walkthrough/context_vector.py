@@ -70,7 +70,7 @@ def walk(translator: Translator, sentence: str, step: int) -> Walk:
     check(translator)
     model: Any = translator.model
     processor, encoder, decoder, cell = translator.processor, model.encoder, model.decoder, model.decoder.cell
-    (tokens,) = translator.tokenize([sentence])
+    (tokens,) = translator.reader.tokenize([sentence])
     ids = [*processor.src_vocabulary.encode(tokens), EOS_ID]
     x = encoder.embedding.weight[torch.tensor(ids)]
     forward, backward = (gru_of(stack) for stack in encoder.layers[0])

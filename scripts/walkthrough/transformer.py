@@ -63,7 +63,7 @@ def compute(translator: Translator, sentence: str, step: int) -> Trace:
         ConfigError: See `sides`; or there is no such step.
     """
     encoder, decoder = sides(translator)
-    (tokens,) = translator.tokenize([sentence])
+    (tokens,) = translator.reader.tokenize([sentence])
     ids = [*translator.processor.src_vocabulary.encode(tokens), EOS_ID]
     own, source = list[list[Tensor]](), list[list[Tensor]]()
     xs = x = embed(encoder, ids)

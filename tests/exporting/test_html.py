@@ -376,8 +376,9 @@ def test_titles_are_read_as_sentences(browser: Browser, tmp_path: Path) -> None:
     titles = [line.rstrip(".").title() for line in lines[::400]]
     changed = 0
     for title in [*titles, "Don\u2019t McAdam Xyz Are Here", "The Teacher Sees The Dog."]:
-        ((tokens,),) = translator.read([title])
-        expected = processor.src_tokenizer.detokenize(tokens)
+        (passage,) = translator.reader.read([title])
+        (unit,) = passage.units
+        expected = processor.src_tokenizer.detokenize(unit.tokens)
         page.evaluate(f"location.hash = {json.dumps('#q=' + quote(title))}")
         page.wait_for(f"document.getElementById('source').textContent === {json.dumps(expected)}")
         changed += expected != title

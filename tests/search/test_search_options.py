@@ -14,14 +14,14 @@ from torch import Tensor
 
 from nmt.config import DecodeSection, SamplingSection
 from nmt.models.seq2seq import Seq2Seq
-from nmt.search.constraint import ForcedPrefix, MinLength, NoRepeat
+from nmt.search.constraint import DemandedWords, ForcedPrefix, MinLength, NoRepeat
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.search import SearchSettings, search
 from nmt.search.searcher import TOKENS_PER_SENTENCE, Searcher
 from nmt.search.stepper import EnsembleStepper, Seq2SeqStepper
 from nmt.search.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy
 from nmt.search.top_words import top_words
-from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 BEAM = BeamStrategy(5)
 
@@ -70,7 +70,7 @@ def test_scores_follow_from_log_probability_length_and_coverage(variant: Variant
 
 def test_a_translation_can_end_at_its_minimum_of_words() -> None:
     log_probs, words = torch.zeros(3, 5), torch.full((3, 2), 4)
-    MinLength(torch.tensor([2, 3])).apply(log_probs, words, torch.tensor([0, 0, 1]))
+    MinLength(torch.tensor([2, 3])).apply(log_probs, words, torch.tensor([0, 0, 1]), torch.full((3,), 9))
     assert log_probs[:, EOS_ID].tolist() == [0, 0, -math.inf]
     assert int(log_probs.isinf().sum()) == 1
 
@@ -133,6 +133,53 @@ def test_the_best_translation_is_that_forced_to_begin_like_itself(strategy: Gree
     for prefix, (one,), (other,) in zip(prefixes, found, again, strict=True):
         assert other.ids[: len(prefix)] == prefix
         assert strategy is BEAM or one == other
+
+
+DEMANDED = [[4], [5, 6], [7, 7], [], [8, 4, 4], [9]]
+
+
+@pytest.mark.parametrize("strategy", [GreedyStrategy(), BEAM])
+@EACH_VARIANT
+def test_demanded_words_stand_exactly_as_often_as_they_are_demanded(
+    variant: Variant, strategy: GreedyStrategy | BeamStrategy
+) -> None:
+    """Also where the longest translation has room for nothing else, and where the end is far more probable."""
+    reserved = [4, 5, 6, 7, 8, 9]
+    for seed, (eos, most) in enumerate(((-60.0, 3), (60.0, 9), (0.0, 9))):
+        model = random_model(variant, seed, WORDS, eos=eos)
+        src, lengths = random_sources(6, seed)
+        settings = SearchSettings(strategy, Lengths(most), constraints=[DemandedWords(DEMANDED, reserved)], n_best=2)
+        for words, hypotheses in zip(DEMANDED, search(Seq2SeqStepper(model), src, lengths, settings), strict=True):
+            assert hypotheses
+            for each in hypotheses:
+                assert sorted(word for word in each.ids if word in reserved) == sorted(words)
+
+
+def test_a_wide_beam_finds_the_best_of_all_translations_with_the_demanded_words() -> None:
+    model = random_model(VARIANTS[0], 1, (WORDS[0], 8))
+    src, lengths = random_sources(1, 1)
+    number = model.decoder.output.out_features
+    demand = [4, 5]
+    settings = SearchSettings(BeamStrategy(number**3), Lengths(4), constraints=[DemandedWords([demand])])
+    ((best,),) = search(Seq2SeqStepper(model), src, lengths, settings)
+    candidates = [
+        [*words, *end]
+        for length, end in ((2, [EOS_ID]), (3, [EOS_ID]), (4, []))
+        for words in itertools.product([UNK_ID, *range(4, number)], repeat=length)
+        if sorted(word for word in words if word in demand) == demand
+    ]
+    totals = log_probs_of(model, src[0], candidates)
+    scores = [total / settings.scoring.norm(len(words)) for words, total in zip(candidates, totals, strict=True)]
+    expected = candidates[scores.index(max(scores))]
+    assert [*best.ids, *([EOS_ID] if best.complete else [])] == expected
+    assert best.score == pytest.approx(max(scores), abs=1e-9)
+
+
+def test_demands_of_some_sentences_keep_their_order() -> None:
+    demands = DemandedWords(DEMANDED, [10])
+    chosen = demands.select([4, 0])
+    assert (chosen.demanded, chosen.reserved) == ([[8, 4, 4], [4]], demands.reserved)
+    assert chosen.counts.tolist() == [demands.counts[4].tolist(), demands.counts[0].tolist()]
 
 
 def sample(model: Seq2Seq, src: Tensor, lengths: Tensor, number: int, **options: object) -> list[list[Hypothesis]]:

@@ -43,11 +43,11 @@ class Gated(Translator):
         self.started = threading.Event()
         self.batches: list[list[str]] = []
 
-    def translate_tokens(self, sentences: Any, *arguments: Any, **options: Any) -> Any:
-        self.batches.append(["".join(tokens).replace("▁", "") for tokens in sentences])
+    def translate_units(self, units: Any, *arguments: Any, **options: Any) -> Any:
+        self.batches.append(["".join(unit.tokens).replace("▁", "") for unit in units])
         self.started.set()
         assert self.open.wait(20)
-        return super().translate_tokens(sentences, *arguments, **options)
+        return super().translate_units(units, *arguments, **options)
 
 
 @functools.cache

@@ -405,7 +405,7 @@ def test_two_directions_are_two_models() -> None:
 
 def test_an_error_of_the_model_is_one_line(records: Records) -> None:
     class Broken(Translator):
-        def translate_tokens(self, *arguments: Any, **options: Any) -> Any:
+        def translate_units(self, *arguments: Any, **options: Any) -> Any:
             raise ValueError("the secret text")
 
     with serving(("en", "de", Broken(golden().model, golden().processor, golden().options))) as client:

@@ -4,7 +4,7 @@ import asyncio
 import re
 import socket
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ import nmt
 from nmt.serving.batches import LONG, Batcher, QueueFull, ServerStopping, Translated
 from nmt.system.errors import ConfigError
 from nmt.text.sentences import SentenceSplitter
+from nmt.translation.reader import Unit
 
 T = TypeVar("T")
 LONG_SENTENCE = ["word"] * (2 * LONG)
@@ -37,9 +38,15 @@ def batcher(gated: Gated) -> Iterator[Batcher]:
     found.stop(10)
 
 
+def units(sentences: Sequence[list[str]]) -> list[Unit]:
+    return [Unit(tokens) for tokens in sentences]
+
+
 async def ask(batcher: Batcher, *texts: str, n_best: int = 1) -> Translated:
     """Translate texts of one sentence each."""
-    return await batcher.translate([part for (part,) in batcher.translator.read(texts)], n_best)
+    return await batcher.translate(
+        [unit for passage in batcher.translator.reader.read(texts) for unit in passage.units], n_best
+    )
 
 
 def meanwhile(gated: Gated, first: Coroutine[Any, Any, T], *others: Coroutine[Any, Any, T]) -> list[T]:
@@ -93,9 +100,9 @@ def test_clients_take_turns_whatever_the_number_of_their_requests(gated: Gated, 
     def sentences(name: str) -> list[list[str]]:
         return [[f"{name}{number}"] for number in range(3)]
 
-    many = [batcher.translate(sentences(name), client="many") for name in "abc"]
-    one = batcher.translate(sentences("d"), client="one")
-    meanwhile(gated, batcher.translate([["go"]]), *many, one)
+    many = [batcher.translate(units(sentences(name)), client="many") for name in "abc"]
+    one = batcher.translate(units(sentences("d")), client="one")
+    meanwhile(gated, batcher.translate(units([["go"]])), *many, one)
     found = [text for (text,) in gated.batches]
     assert found[:7] == ["go", "a0", "d0", "b0", "d1", "c0", "d2"]
     assert found[7:] == ["a1", "b1", "c1", "a2", "b2", "c2"]
@@ -103,8 +110,8 @@ def test_clients_take_turns_whatever_the_number_of_their_requests(gated: Gated, 
 
 def test_a_client_that_comes_later_is_not_owed_what_others_have_had(gated: Gated, batcher: Batcher) -> None:
     gated.options = gated.options.model_copy(update={"batch_size": 1})
-    first = batcher.translate([["go"] * 20, ["a0"], ["a1"], ["a2"]], client="first")
-    meanwhile(gated, first, batcher.translate([["b0"], ["b1"], ["b2"]], client="later"))
+    first = batcher.translate(units([["go"] * 20, ["a0"], ["a1"], ["a2"]]), client="first")
+    meanwhile(gated, first, batcher.translate(units([["b0"], ["b1"], ["b2"]]), client="later"))
     assert [text for (text,) in gated.batches[1:]] == ["a0", "b0", "a1", "b1", "a2", "b2"]
 
 
@@ -116,8 +123,8 @@ def test_heavy_work_counts_as_many_tokens(gated: Gated, batcher: Batcher, client
         gated.batches.append(["work"])
 
     heavy = [batcher.call(work, 40, "many") for _ in range(3)]
-    light = batcher.translate([["word"] * 9] * 8, client=client)  # 80 tokens with the ends of the sentences
-    meanwhile(gated, batcher.translate([["go"]]), *heavy, light)
+    light = batcher.translate(units([["word"] * 9] * 8), client=client)  # 80 tokens with the ends of the sentences
+    meanwhile(gated, batcher.translate(units([["go"]])), *heavy, light)
     found = ["work" if text == "work" else "light" for (text,) in gated.batches[1:]]
     # Of two clients, the light one has had 40 tokens when the first work begins, and 80 when the second does. Among
     # requests of one client, each work has an equal share.
@@ -132,7 +139,7 @@ def test_small_requests_do_not_delay_heavy_work_for_ever(gated: Gated, batcher: 
         done = []
         heavy = asyncio.create_task(batcher.call(lambda: done.append("heavy"), 40, "a"))
         for number in range(60):
-            waiting = [asyncio.create_task(batcher.translate([["b"]], client="b")) for _ in range(3)]
+            waiting = [asyncio.create_task(batcher.translate(units([["b"]]), client="b")) for _ in range(3)]
             await asyncio.gather(*waiting)
             done.append(str(number))
         await heavy
@@ -143,7 +150,7 @@ def test_small_requests_do_not_delay_heavy_work_for_ever(gated: Gated, batcher: 
 
 def test_long_and_short_sentences_do_not_share_a_batch(gated: Gated, batcher: Batcher) -> None:
     gated.options = gated.options.model_copy(update={"batch_size": 16})
-    others = [batcher.translate(sentences) for sentences in ([["a"]], [LONG_SENTENCE] * 5, [["b"]])]
+    others = [batcher.translate(units(sentences)) for sentences in ([["a"]], [LONG_SENTENCE] * 5, [["b"]])]
     assert [reply.batch for reply in meanwhile(gated, ask(batcher, "go"), *others)] == [1, 2, 2, 2]
     whole = "".join(LONG_SENTENCE)  # 16 / 4 * LONG tokens have room for two of these
     assert gated.batches == [["go"], ["a", "b"], [whole] * 2, [whole] * 2, [whole]]
@@ -152,14 +159,14 @@ def test_long_and_short_sentences_do_not_share_a_batch(gated: Gated, batcher: Ba
 def test_long_sentences_do_not_split_the_batches_of_their_request(gated: Gated, batcher: Batcher) -> None:
     gated.open.set()
     sentences = [LONG_SENTENCE if number % 2 else ["word"] for number in range(8)]
-    found = asyncio.run(batcher.translate(sentences))
+    found = asyncio.run(batcher.translate(units(sentences)))
     assert [len(batch) for batch in gated.batches] == [4, 4]
     assert [len(each[0].src_tokens) for each in found.translations] == [len(each) for each in sentences]
 
 
 def test_a_short_request_waits_for_one_batch_of_a_long_one(gated: Gated, batcher: Batcher) -> None:
     gated.options = gated.options.model_copy(update={"batch_size": 2})
-    meanwhile(gated, batcher.translate([LONG_SENTENCE] * 3), ask(batcher, "a"))
+    meanwhile(gated, batcher.translate(units([LONG_SENTENCE] * 3)), ask(batcher, "a"))
     whole = "".join(LONG_SENTENCE)
     assert gated.batches == [[whole], ["a"], [whole], [whole]]
 
@@ -167,7 +174,7 @@ def test_a_short_request_waits_for_one_batch_of_a_long_one(gated: Gated, batcher
 def test_a_long_line_is_split_before_it_waits(gated: Gated) -> None:
     body = {**BODY, "q": "I am old. " * 5}
     with recording() as records, serving(("en", "de", gated), limits={"max_sentences": 4, "max_queue": 4}) as client:
-        gated.splitter = SentenceSplitter("en", "de")
+        gated.reader.splitter = SentenceSplitter("en", "de")
         reply = client.post("/translate", json=body)
         gated.open.set()
         assert reply.status_code == 400
@@ -222,7 +229,7 @@ def test_long_sentences_and_heavy_work_take_more_places_in_the_queue(gated: Gate
     async def work() -> None:
         first = asyncio.create_task(ask(batcher, "go"))
         await asyncio.to_thread(gated.started.wait)
-        tasks = [asyncio.create_task(batcher.translate([["a"] * (LONG + 1)] * 3))]  # 6 places
+        tasks = [asyncio.create_task(batcher.translate(units([["a"] * (LONG + 1)] * 3)))]  # 6 places
         await asyncio.sleep(0)
         assert len(batcher) == 3
         with pytest.raises(QueueFull):
@@ -296,7 +303,7 @@ def test_the_sentences_of_a_disconnected_client_are_dropped(gated: Gated, monkey
             super().__init__(*arguments)
             batchers.append(self)
 
-    monkeypatch.setattr("nmt.serving.app.Batcher", Listed)
+    monkeypatch.setattr("nmt.serving.pool.Batcher", Listed)
     body = {**BODY, "q": ["never"] * 20}
     with recording() as records, serving(("en", "de", gated)) as client, ThreadPoolExecutor() as pool:
         pool.submit(client.post, "/translate", json={**body, "q": "go"})

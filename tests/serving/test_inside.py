@@ -16,6 +16,7 @@ from nmt.evaluation.metrics import ScoringRules
 from nmt.inspection.explorer_page import System, page_data
 from nmt.inspection.record import record
 from nmt.serving.batches import Batcher, QueueFull
+from nmt.translation.reader import Unit
 
 PICTURES = os.environ.get("NMT_TEST_PICTURES")
 """A folder for screenshots, to look at."""
@@ -82,7 +83,7 @@ def test_work_takes_its_turn_and_its_errors_are_its_own() -> None:
     async def work() -> None:
         batcher = Batcher(golden(), 2, 0.0)
         try:
-            both = await asyncio.gather(batcher.call(lambda: 7), batcher.translate(["I am old."]))
+            both = await asyncio.gather(batcher.call(lambda: 7), batcher.translate([Unit(["I am old."])]))
             assert both[0] == 7
             with pytest.raises(ZeroDivisionError):
                 await batcher.call(lambda: 1 // 0)

@@ -88,7 +88,7 @@ def test_waiting_sentences_are_counted_while_they_wait() -> None:
 
 def test_errors_are_counted_by_their_status(records: Records) -> None:
     class Broken(Translator):
-        def translate_tokens(self, *arguments: Any, **options: Any) -> Any:
+        def translate_units(self, *arguments: Any, **options: Any) -> Any:
             raise ValueError("the secret text")
 
     broken = Broken(golden().model, golden().processor, golden().options)

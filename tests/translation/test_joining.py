@@ -8,8 +8,9 @@ from nmt.config import DecodeSection
 from nmt.text.sentences import SentenceSplitter
 from nmt.translation import joining
 from nmt.translation.joining import join_sentences
+from nmt.translation.reader import MAX_SOURCE_LENGTH
 from nmt.translation.translation import Translation
-from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
+from nmt.translation.translator import Translator
 from nmt.translation.words import align_words
 
 TWO_WORDS, ONE_WORD = ([[[0.9, 0.1]], [[0.8, 0.2]], [[0.7, 0.3]]], [[[0.1, 0.6, 0.3]], [[0.0, 0.5, 0.5]]])

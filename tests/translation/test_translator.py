@@ -21,8 +21,9 @@ from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import EOS_ID, UNK_ID, Vocabulary
+from nmt.translation.reader import MAX_SOURCE_LENGTH, Passage
 from nmt.translation.translation import Translation
-from nmt.translation.translator import MAX_SOURCE_LENGTH, Translator
+from nmt.translation.translator import Translator
 
 SRC_WORDS = ("the", "a", "cat", "dog", "sat", "ran")
 TGT_WORDS = ("die", "eine", "Katze", "Hund", "saß", "lief", ".")
@@ -66,6 +67,11 @@ def processor() -> TextProcessor:
 def translator(model: Seq2Seq | None = None, **options: object) -> Translator:
     settings = DecodeSection(**{"beam_size": 3, "max_length": 12, **options})
     return Translator(model or random_model(), processor(), settings)
+
+
+def read(model: Translator, lines: list[str]) -> list[list[list[str]]]:
+    """The tokens of each unit of each line."""
+    return [[unit.tokens for unit in passage.units] for passage in model.reader.read(lines)]
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -165,9 +171,9 @@ def test_an_english_title_is_read_as_a_sentence() -> None:
         ("de", lines[0]),
     ):
         by_sentence = Translator(random_model(), sides, DecodeSection(), splitter=SentenceSplitter(language))
-        assert [" ".join(tokens) for (tokens,) in by_sentence.read(lines)] == [first, lines[1]]
-    assert by_sentence._rarity("\u115f") == (1, math.inf)
-    assert Translator(random_model(), sides, DecodeSection()).read(lines[:1]) == [[lines[0].split()]]
+        assert [" ".join(tokens) for (tokens,) in read(by_sentence, lines)] == [first, lines[1]]
+    assert by_sentence.reader._rarity("\u115f") == (1, math.inf)
+    assert read(Translator(random_model(), sides, DecodeSection()), lines[:1]) == [[lines[0].split()]]
 
 
 @pytest.mark.parametrize("beam_size", [1, 2])
@@ -230,14 +236,14 @@ def test_n_best_is_at_most_the_beam_size(n_best: int) -> None:
 
 def test_lines_in_capitals_are_read_and_written_by_the_rules_of_their_languages() -> None:
     turkish = Translator(random_model(), processor(), DecodeSection(), splitter=SentenceSplitter("tr", "tr"))
-    assert turkish.read(["KIRMIZI İP. SICAK SU"]) == [[["Kırmızı", "ip."], ["Sıcak", "su"]]]
-    [joined] = turkish.join("KIRMIZI İP", [[Translation("iyi ışık", [], [])]])
+    assert read(turkish, ["KIRMIZI İP. SICAK SU"]) == [[["Kırmızı", "ip."], ["Sıcak", "su"]]]
+    [joined] = turkish.reader.join(Passage("KIRMIZI İP", []), [[Translation("iyi ışık", [], [])]])
     assert joined.text == "İYİ IŞIK"
 
 
 def test_control_characters_are_those_of_windows_1252() -> None:
-    read = translator().read(["Well\x85 I can\x92t. Yes\x85"])
-    assert read == translator().read(["Well… I can’t. Yes…"])
+    found = read(translator(), ["Well\x85 I can\x92t. Yes\x85"])
+    assert found == read(translator(), ["Well… I can’t. Yes…"])
 
 
 def translator_of_spacy() -> Translator:
