@@ -409,8 +409,9 @@ OPTIONS = {
     "train": "config_argument --config -c --data -d --output -o --set --overwrite --resume",
     "check": "config_argument --config -c --data -d --set --for",
     "translate": "sentence --model -m --input -i --output -o --beam-size --batch-size --n-best --num-hypotheses "
-    "--precision --set --format --with-attention --attention --dictionary --split-sentences --no-split-sentences "
-    "--prefix --overwrite --resume --device --allow-class",
+    "--precision --set --format --with-attention --attention --dictionary --keep --glossary "
+    "--protect --no-protect --split-sentences --no-split-sentences --prefix --overwrite --resume --device "
+    "--allow-class",
     "evaluate": "--model -m --split --data -d --src --ref --repair-references --json --hypotheses --references "
     "--against --test --breakdown --attention --beam-size --batch-size --set --device --short-inputs "
     "--no-short-inputs --overwrite --allow-class",
@@ -425,8 +426,8 @@ OPTIONS = {
     "--source -s --set --output -o",
     "score": "--src --tgt --model -m --output -o --format --batch-size --precision --overwrite --device --allow-class",
     "serve": "--model -m --host --port --api-key --api-keys --max-characters --max-sentences --max-queue "
-    "--requests-per-minute --allow-host --allow-origin --trust-proxy --log --log-probes --no-log-probes --beam-size "
-    "--batch-size --device --allow-class",
+    "--requests-per-minute --allow-host --allow-origin --trust-proxy --keep --glossary --log --log-probes "
+    "--no-log-probes --beam-size --batch-size --device --allow-class",
     "average": "models --output -o --last --overwrite --allow-class",
     "export": "--to --output -o --model -m --against --quantization --overwrite --allow-class",
     "runs": "directory",

@@ -21,6 +21,8 @@ def conflicts(config: Config, wrong: Sequence[str] = ()) -> Iterator[Conflict]:
     noise = config.train.noise
     if model.tying == "all" and not text.vocabulary.joint:
         yield "model.tying", "all needs text.vocabulary.joint: true"
+    if config.data.augment.placeholders and not text.placeholders:
+        yield "data.augment.placeholders", "needs placeholders; set text.placeholders: 8"
     algorithm = text.subword.algorithm if text.tokenizer == "subword" else None
     for name, plain, needed in (("bpe_dropout", 0, "bpe"), ("unigram_alpha", None, "unigram")):
         if getattr(noise, name) != plain and algorithm != needed:
@@ -54,6 +56,11 @@ def ineffective(config: Config) -> Iterator[Conflict]:
         )
     if schedule.name == "plateau" and len(data.source) in (1, 2, 3) and data.split.valid_size == 0:
         yield "train.schedule.name", "plateau needs validation, but data.split.valid_size is 0"
+    if text.placeholders and not data.augment.placeholders:
+        yield (
+            "text.placeholders",
+            f"{text.placeholders} tokens that no training pair has; set data.augment.placeholders: 0.2",
+        )
     subword_keys = {"text.tokenized": text.tokenized, "text.vocabulary.min_count": text.vocabulary.min_count == 0}
     for key, is_set in subword_keys.items():
         if is_set and text.tokenizer != "subword":

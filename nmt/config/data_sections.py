@@ -101,6 +101,8 @@ class AugmentSection(Section):
     """A made-up word for a capitalised one that both sides have."""
     words: Share = key(0.0, unit="share")
     """Single words with their translations, of a lexicon from the training pairs."""
+    placeholders: Share = key(0.0, unit="share")
+    """Placeholders (text.placeholders) for numbers, names and words with their translations, the same on both sides."""
     joined: Share = key(0.0, unit="share")
     """The pair and others after it, chosen at random, as one long pair."""
     joined_words: Positions = key(100, unit="words")

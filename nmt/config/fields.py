@@ -84,6 +84,7 @@ Tokens = Annotated[Count, AtMost(10_000_000, "their embeddings would not fit int
 Processes = Annotated[Count, AtMost(1024, "no machine has more cores to run them on")]
 FileCount = Annotated[Count, AtMost(10_000, "each is a file as large as the model")]
 Hypotheses = Annotated[Count, AtMost(MAX_BEAM_SIZE, "each hypothesis costs as much as a sentence")]
+Placeholders = Annotated[NonNegative, AtMost(99, "no sentence has more spans")]
 Watched = Annotated[NonNegative, AtMost(100, "their attention is stored at each validation")]
 Flag = Annotated[bool, Field(strict=True)]
 Language = Annotated[str, Field(pattern=r"^[\w-]+$", min_length=1, max_length=35)]  # BCP 47 (RFC 5646, section 4.4.1)

@@ -3,7 +3,18 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from nmt.config.fields import Automatic, Conflict, Count, Flag, NonNegative, Positions, Section, Tokens, key
+from nmt.config.fields import (
+    Automatic,
+    Conflict,
+    Count,
+    Flag,
+    NonNegative,
+    Placeholders,
+    Positions,
+    Section,
+    Tokens,
+    key,
+)
 
 
 class SubwordSection(Section):
@@ -41,6 +52,9 @@ class TextSection(Section):
     """Subword: the text is already tokenised, and scored without further tokenisation (tok:none)."""
     subword: SubwordSection = SubwordSection()
     vocabulary: VocabularySection = VocabularySection()
+    placeholders: Placeholders = key(0, unit="tokens")
+    """Reserved tokens that stand for spans which a translation takes over (addresses, numbers, names); a model with
+    data.augment.placeholders learns to copy them."""
     max_length: Positions = key(100, unit="tokens")
     """Maximum on either side of a training pair; longer ones are dropped."""
 

@@ -13,11 +13,12 @@ from nmt.config import DataSection
 from nmt.corpus import Pair
 from nmt.corpus.cleaning import make_text_normalizer
 from nmt.corpus.identity import draw
-from nmt.corpus.lexicon import find_lexicon
+from nmt.corpus.lexicon import MOST_PAIRS, find_lexicon
 from nmt.corpus.lines import Rows, decode_lines
 from nmt.corpus.processes import map_chunks
 from nmt.corpus.splitting import Splits, without_overlap
 from nmt.corpus.store import Block, PairStore, in_chunks
+from nmt.corpus.substitution import find_common_words, substitute
 from nmt.system.progress import progress_bar
 from nmt.text.casing import Casing, lower, upper
 from nmt.text.direction import Direction
@@ -25,6 +26,8 @@ from nmt.text.numbers import find_numbers as find_numbers
 from nmt.text.numbers import have_same_numbers, read_digits, replace_numbers, write_like
 
 Casings = tuple[Casing, Casing]
+Substitutes = tuple[Sequence[str], Mapping[str, str]]
+"""Placeholders, and words with their translations, all in small letters."""
 FINAL_STOPS = ".!?…。！？．؟۔।"
 WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]+")
 """A word, or punctuation."""
@@ -145,7 +148,12 @@ FORMS = find_forms(("", ""))
 
 
 def make_copies(
-    pairs: Sequence[Pair], shares: Mapping[str, float], seed: int, longest: int = 100, casings: Casings = ("", "")
+    pairs: Sequence[Pair],
+    shares: Mapping[str, float],
+    seed: int,
+    longest: int = 100,
+    casings: Casings = ("", ""),
+    substitutes: Substitutes | None = None,
 ) -> list[tuple[str, Pair]]:
     """Copies of pairs in other forms.
 
@@ -157,11 +165,14 @@ def make_copies(
         seed: Which pairs.
         longest: Maximum words of joined pairs.
         casings: Rules of small letters and capitals of both languages.
+        substitutes: The placeholders of the form `placeholders`, and the words that they may stand for.
 
     Returns:
         Name of the form and copy, in the order of the pairs and then of the forms.
     """
     forms = find_forms(casings) | {"joined": partial(_joined, pairs, longest)}
+    if substitutes is not None:
+        forms["placeholders"] = partial(substitute, *substitutes)
     copies = []
     for pair in pairs:
         for name, share in shares.items():
@@ -177,7 +188,9 @@ def _is_chosen(drawn: bytes, share: float) -> bool:
     return int.from_bytes(drawn) < share * 2**64
 
 
-def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Rows, dict[str, int]]:
+def add_copies(
+    data: DataSection, store: PairStore, splits: Splits, placeholders: Sequence[str] = ()
+) -> tuple[Rows, dict[str, int]]:
     """Add the copies that `data.augment` asks for to a store.
 
     Only training pairs are copied, and copies that share a sentence with valid or test are dropped: other numbers or
@@ -187,6 +200,7 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
         data: The forms, the share of the pairs to copy in each, and the seed.
         store: Clean pairs.
         splits: Their splits.
+        placeholders: Those of the text, for the form of that name.
 
     Returns:
         The rows of the copies to use, and their number by form.
@@ -199,17 +213,24 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
     of_words = shares.pop("words", 0.0)
     src = store.lines("src")
     tgt = store.lines("tgt")
+    lexicon: list[Pair] = []
+    if of_words or "placeholders" in shares:
+        lexicon = find_lexicon(chain.from_iterable(map(store.pairs, in_chunks(splits.train))))
+    common = find_common_words(src.texts(splits.train[:MOST_PAIRS])) if "placeholders" in shares else ()
+    content = {
+        word.casefold(): translation.casefold() for word, translation in lexicon if word.casefold() not in common
+    }
+    substitutes = placeholders, content
     blocks = ((src.raw(piece), tgt.raw(piece)) for piece in in_chunks(splits.train))
     with progress_bar(desc="copying", unit=" copies", leave=False) as bar:
-        settings = data.split.seed, data.augment.joined_words, Direction.of(data).casings
+        settings = data.split.seed, data.augment.joined_words, Direction.of(data).casings, substitutes
         copy_block = partial(_copy_block, shares, *settings)
         for block, numbers in map_chunks(copy_block, blocks, data.workers):
             store.append(block)
             forms.append(numbers)
             bar.update(len(numbers))
     if of_words:
-        pairs = chain.from_iterable(map(store.pairs, in_chunks(splits.train)))
-        words = [pair for pair in find_lexicon(pairs) if _is_chosen(draw("words", data.split.seed, *pair), of_words)]
+        words = [pair for pair in lexicon if _is_chosen(draw("words", data.split.seed, *pair), of_words)]
         store.append(Block.encode(words, data.split.seed))
         forms.append(np.full(len(words), len(shares), dtype=np.uint8))
         shares["words"] = of_words
@@ -220,9 +241,14 @@ def add_copies(data: DataSection, store: PairStore, splits: Splits) -> tuple[Row
 
 
 def _copy_block(
-    shares: Mapping[str, float], seed: int, longest: int, casings: Casings, texts: tuple[bytes, bytes]
+    shares: Mapping[str, float],
+    seed: int,
+    longest: int,
+    casings: Casings,
+    substitutes: Substitutes,
+    texts: tuple[bytes, bytes],
 ) -> tuple[Block, NDArray[np.uint8]]:
     """Copies of a block of pairs, and for each copy the place of its form in `shares`: the work of one process."""
-    copies = make_copies([*map(Pair, *map(decode_lines, texts))], shares, seed, longest, casings)
+    copies = make_copies([*map(Pair, *map(decode_lines, texts))], shares, seed, longest, casings, substitutes)
     forms = [list(shares).index(form) for form, _ in copies]
     return Block.encode([pair for _, pair in copies], seed), np.array(forms, dtype=np.uint8)

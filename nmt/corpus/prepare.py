@@ -171,6 +171,7 @@ def _write_directory(config: Config, output: Path, trace_reports: list[TraceRepo
     from nmt.corpus.report_schema import DataReport
     from nmt.corpus.store import PairStore
     from nmt.system.replacement import atomic_directory
+    from nmt.text.placeholders import make_placeholders
     from nmt.text.tokenizers import TooLittleText
 
     evaluation_sources = _open(config.data.source, config.data)
@@ -194,7 +195,9 @@ def _write_directory(config: Config, output: Path, trace_reports: list[TraceRepo
         normalizer = cleaning.make_text_normalizer(config.data.cleaning)
         for name, examples in splits.evaluation.items():
             warnings += _find_unwritable(name, examples, normalizer, cleaned)
-        copies, augmented = augmentation.add_copies(config.data, store, splits)
+        copies, augmented = augmentation.add_copies(
+            config.data, store, splits, make_placeholders(config.text.placeholders)
+        )
         copies = np.concatenate([copies, np.repeat(np.concatenate([splits.train, copies]), config.data.weight - 1)])
         samples = {name: traces.Sample() for name in others}
         splits, repetitions, extra_pairs = extra.add_corpora(config.data, others, store, splits, samples)

@@ -30,6 +30,7 @@ from nmt.system.files import check_file
 from nmt.system.progress import progress_bar
 from nmt.text.casing import lower
 from nmt.text.direction import Direction
+from nmt.text.placeholders import make_placeholders
 from nmt.text.processor import SEEN, SIDES, TEXT, TextProcessor, load_processor
 from nmt.text.tokenizers import (
     PIECES,
@@ -191,6 +192,7 @@ def _sample(lines: Lines, rows: Rows, size: int) -> Iterator[str]:
 def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bool) -> tuple[Tokenizer, Tokenizer]:
     text = config.text
     tags = config.data.tags
+    placeholders = make_placeholders(text.placeholders)
     direction = Direction.of(config.data)
     casings = direction.casings
     if text.tokenizer == "whitespace":
@@ -198,8 +200,10 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bo
         return apart[0], apart[1]
     if text.tokenizer == "spacy":
         words = [
-            WordTokenizer(direction.source, lowercase=text.lowercase, casing=casings[0], symbols=tags),
-            WordTokenizer(direction.target, lowercase=text.lowercase, casing=casings[1]),
+            WordTokenizer(
+                direction.source, lowercase=text.lowercase, casing=casings[0], symbols=[*tags, *placeholders]
+            ),
+            WordTokenizer(direction.target, lowercase=text.lowercase, casing=casings[1], symbols=placeholders),
         ]
         for word_tokenizer, side in zip(words, SIDES, strict=True):
             word_tokenizer.learn_spacing(_sample(store.lines(side), rows, SPACING_SAMPLE))
@@ -213,6 +217,7 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bo
             vocabulary_size=text.subword.vocabulary_size,
             lowercase=text.lowercase,
             symbols=tags if "src" in sides else (),
+            placeholders=placeholders,
             fewer=fewer,
         )
 
@@ -221,7 +226,7 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bo
         try:
             return learn(side)
         except DataError:
-            needed = count_needed(_characters(config, store, opposite, rows), tags)
+            needed = count_needed(_characters(config, store, opposite, rows), [*tags, *placeholders])
             if needed < text.subword.vocabulary_size:
                 raise
         return learn(side, fewer=True)
@@ -280,7 +285,8 @@ def count_character_pieces(config: Config, store: PairStore, rows: Rows) -> int:
     sides = [_characters(config, store, side, rows) for side in SIDES]
     if config.text.subword.joint:
         sides = [sides[0] | sides[1]]
-    return max(count_needed(characters, config.data.tags) for characters in sides)
+    symbols = [*config.data.tags, *make_placeholders(config.text.placeholders)]
+    return max(count_needed(characters, symbols) for characters in sides)
 
 
 def _characters(config: Config, store: PairStore, side: str, rows: Rows) -> set[str]:
@@ -303,7 +309,15 @@ def _make_vocabularies(
     if options.joint:
         counts[0].update(counts[1])  # `+` would drop tokens that never occur
         counts = [counts[0]] * 2
-    src, tgt = (Vocabulary.from_counts(c, min_count=options.min_count, max_size=options.max_size) for c in counts)
+    src, tgt = (
+        Vocabulary.from_counts(
+            count,
+            min_count=options.min_count,
+            max_size=options.max_size,
+            reserved=make_placeholders(text.placeholders),
+        )
+        for count in counts
+    )
     return src, tgt
 
 

@@ -42,6 +42,7 @@ from nmt.system.files import as_json_text, naming, open_text
 from nmt.system.messages import Message, Parameter
 from nmt.system.tables import Table
 from nmt.text.direction import Direction
+from nmt.translation.loading import make_splitter
 from nmt.translation.stream import translate_texts, within_memory
 from nmt.translation.translator import Translator
 
@@ -254,7 +255,7 @@ def evaluate_model(
             attention=summarize(alignments),
             attention_by_length=attention_by_length(bin_by_length(examples), alignments) if measures.attention else [],
             breakdown=break_down(examples, systems, rules, frequency) if measures.breakdown else None,
-            short_inputs=_judge_short_inputs(translator, inputs) if inputs else None,
+            short_inputs=_judge_short_inputs(saved, translator, inputs) if inputs else None,
         )
         rows = zip(*reference_streams(examples), strict=True)
         contents: dict[str, Iterable[str]] = {
@@ -289,7 +290,11 @@ def check_comparable(examples: Sequence[Example]) -> None:
         )
 
 
-def _judge_short_inputs(translator: Translator, inputs: Sequence[ShortInput]) -> ShortInputResult:
+def _judge_short_inputs(saved: SavedModel, translator: Translator, inputs: Sequence[ShortInput]) -> ShortInputResult:
+    """Short inputs are read as people send them, unlike the sentences that are scored."""
+    splitter = make_splitter(translator.processor, Direction.of(saved.config.data))
+    translator = translator.reading_documents(splitter)
+
     def translate(texts: list[str]) -> list[str]:
         return [translation.text for translation in translate_texts(translator, texts, "translating short inputs")]
 

@@ -17,6 +17,7 @@ from nmt.layers.attention.catalog import describe_mechanism
 from nmt.models.storage import SavedModel
 from nmt.system.errors import CONTROL
 from nmt.system.files import write_text
+from nmt.text.abbreviations import HIGHEST, load_abbreviations
 from nmt.text.direction import Direction
 from nmt.text.languages import base_language
 from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, WINDOWS_1252, Normalizer
@@ -41,7 +42,7 @@ COMPUTED = {
     "decode.sampling.temperature": (None,),
 }
 """Values that the scripts have, of the keys that matter."""
-SENTENCES = "The page ends a sentence at every full stop before a space, also at that of an abbreviation."
+SPANS = "The page does not protect addresses, numbers and other spans, and has no glossary."
 
 
 def find_obstacles(config: Config) -> Iterator[Obstacle]:
@@ -67,11 +68,21 @@ def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel)
     data["casings"] = direction.casings
     data["source"] = base_language(direction.source)
     data["glue"] = direction.separator
+    abbreviations = load_abbreviations(direction.source)
+    data["abbreviations"] = abbreviations and {
+        "known": sorted(abbreviations.known),
+        "titles": sorted(abbreviations.titles),
+        "endings": sorted(abbreviations.endings),
+        "starters": sorted(abbreviations.starters),
+        "hasOrdinals": abbreviations.has_ordinals,
+        "beforeOrdinals": sorted(abbreviations.before_ordinals),
+        "highest": HIGHEST,
+    }
     title = direction.name
     files = [FOLDER / name for name in FILES]
     shown = {"direction": direction, "names": [system.name for system in systems], "contents": contents}
     write_text(path, make_page(title, data, FOLDER / "translator.html", files, **shown).html)
-    yield SENTENCES
+    yield SPANS
 
 
 def _describe_model(saved: SavedModel) -> dict[str, Any]:

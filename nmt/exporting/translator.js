@@ -57,13 +57,97 @@
     });
   }
 
-  /** The sentences of a text without capitals, and the emoji in front of them or behind them. */
+  const END_MARKS = ".!?\u2026\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4", WIDE_MARKS = "\u3002\uff01\uff0e\uff1f\uff61";
+  const QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a", OPENING = "(\\[\\{\u300c\u300e\uff08\u00bf\u00a1\u2013\u2014\\-";
+  const BOUNDARY = new RegExp(
+    `(?<![${END_MARKS}${WIDE_MARKS}])(?<end>[${END_MARKS}${WIDE_MARKS}]+)` +
+    `(?:(?<=[${WIDE_MARKS}])[\u2019\u201d\u300d\u300f\uff09]*\\s*|(?<=[${END_MARKS}])[${QUOTES})\\]\\}]*\\s+)` +
+    `(?=[${QUOTES}${OPENING}]*(?<first>[^\\s${END_MARKS}${WIDE_MARKS}]))`, "gu");
+  const PICTURE = "\u2600-\u27bf\u2b50\u2b55\u{1f000}-\u{1faff}";
+  const EMOJI = new RegExp(`[${PICTURE}][${PICTURE}${END_MARKS}${WIDE_MARKS}\ufe0e\ufe0f\u200d\u20e3\\s]*`, "gu");
+  const rules = data.abbreviations && Object.fromEntries(Object.entries(data.abbreviations).map(([name, words]) => [name, Array.isArray(words) ? new Set(words) : words]));
+
+  /** Whether a full stop ends a sentence: Abbreviations.ends_sentence of nmt/text/abbreviations.py. */
+  function endsWord(before, decorated, following) {
+    const bare = (text) => text.replace(new RegExp(`^[${QUOTES}${OPENING}]+`, "u"), ""), word = bare(decorated);
+    if (rules.titles.has(word)) return false;
+    if (rules.endings.has(word) || rules.starters.has(following.toLowerCase())) return true;
+    if (/^\p{L}\.$/u.test(word)) {
+      const earlier = bare(before);
+      return !(/^\p{Ll}/u.test(word) || !earlier || earlier.endsWith(".") || /^\p{Lu}/u.test(earlier));
+    }
+    if (rules.hasOrdinals && /^[0-9]{1,2}\.$/.test(word)) {
+      const isCounted = !rules.beforeOrdinals.size || rules.beforeOrdinals.has(before.toLowerCase());
+      return !(parseInt(word, 10) <= rules.highest && isCounted);
+    }
+    return !(rules.known.has(word) || /^(?:\p{L}\.){2,}$/u.test(word));
+  }
+
+  /** Whether punctuation ends a sentence, as SentenceSplitter of nmt/text/sentences.py. */
+  function endsSentence(text, { index, groups: { end, first } }, begun) {
+    if (WIDE_MARKS.includes(end.at(-1))) return true;
+    if (/^\p{Ll}/u.test(first)) return false;
+    if (end !== "." || !rules) return true;
+    const words = text.slice(Math.max(0, index - 40), index + 1).split(/\s+/u).filter(Boolean), word = words.at(-1);
+    const rest = text.slice(begun).replace(new RegExp(`^[${QUOTES}${OPENING}]+`, "u"), "");
+    const [following = ""] = rest.match(/^\p{L}+(?=n['\u2019]t\b)|^\p{L}+/u) ?? [];
+    if (/^\p{L}\./u.test(rest) && /^\p{L}\.$/u.test(word)) return false; // J. F. Kennedy
+    return word.length === 1 || endsWord(words.at(-2) ?? "", word, following);
+  }
+
+  /** The sentences of a line with what stands in front of each, and behind the last: Reader.read of nmt/translation. */
   function split(text) {
-    const ends = /\n+|(?<=[.!?\u2026\u061f\u06d4\u0964]["'\u2019\u201d\u00bb)\]]*)\s+(?=\P{Ll})|(?<=[\u3002\uff01\uff1f]["'\u2019\u201d\u300d\u300f\uff09]*)(?=[^"'\u2019\u201d\u300d\u300f\uff09\s])/u;
-    const picture = "[\u2600-\u27bf\u2b50\u2b55\u{1f000}-\u{1faff}]", run = `${picture}(?:${picture}|[.!?\u2026\u3002\ufe0e\ufe0f\u200d\u20e3\\s])*`;
-    const small = isInCapitals(text) ? (sentence) => sentence.slice(0, 1) + toSmall(sentence.slice(1), data.casings[0]) : data.source === "en" ? untitle : String;
-    const emoji = new RegExp(`(^${run}|${run}$)`, "u");
-    return text.split(ends).flatMap((sentence) => small(sentence.trim()).split(emoji)).map((part) => part.trim()).filter(Boolean);
+    const cuts = [0];
+    for (const match of text.matchAll(BOUNDARY)) {
+      const begun = match.index + match[0].length;
+      if (endsSentence(text, match, begun)) cuts.push(begun);
+    }
+    cuts.push(text.length);
+    const places = cuts.slice(1).flatMap((end, n) => withoutEmoji(text, cuts[n], end));
+    const edges = [0, ...places.flat(), text.length];
+    return {
+      sentences: places.map(([begin, end]) => read(text.slice(begin, end))),
+      gaps: [...places, null].map((_, n) => text.slice(edges[2 * n], edges[2 * n + 1]).replace(/[\v\f\x1c-\x1e\x85\u2028\u2029]/gu, " ")),
+    };
+  }
+
+  /** The places of a sentence, and of the emoji in front of it or behind it, without blanks around them. */
+  function withoutEmoji(text, begin, end) {
+    const strip = ([from, to]) => {
+      const part = text.slice(from, to);
+      return [to - part.trimStart().length, from + part.trimEnd().length];
+    };
+    const [first, last] = strip([begin, end]), cuts = new Set([first, last]);
+    if (first >= last) return [];
+    for (const emoji of text.slice(first, last).matchAll(EMOJI)) {
+      const from = first + emoji.index, to = from + emoji[0].length;
+      if (from === first || to === last) cuts.add(from).add(to);
+    }
+    const sorted = [...cuts].sort((one, other) => one - other);
+    return sorted.slice(1).map((to, n) => strip([sorted[n], to])).filter(([from, to]) => from < to);
+  }
+
+  /** Whether a sentence is read in small letters: several words in capitals, or a word that is more usual so. */
+  function isRead(sentence) {
+    if (isInCapitals(sentence)) return true;
+    const words = sentence.match(LETTERS) ?? [];
+    if (words.length !== 1 || [...words[0]].length < 2 || words[0] !== words[0].toUpperCase() || words[0] === words[0].toLowerCase()) return false;
+    return rarity(capitalize(words[0])) < rarity(words[0]);
+  }
+
+  /** A sentence as the model reads it, and what sets its translation in capitals if it is. */
+  function read(sentence) {
+    const isSmall = isRead(sentence), text = isSmall ? capitalize(sentence) : sentence;
+    return {
+      written: sentence,
+      text: data.source === "en" ? untitle(text) : text,
+      set: isSmall ? (translation) => toCapitals(translation, data.casings[1]) : String,
+    };
+  }
+
+  /** A text in small letters but for its first one. */
+  function capitalize(text) {
+    return toCapitals(text.slice(0, 1), data.casings[0]) + toSmall(text.slice(1), data.casings[0]);
   }
 
   /** The text of a translation; an unknown word becomes the source word that was read most to write it. */
@@ -98,8 +182,10 @@
   /** Translate a sentence in slices, so that one can go on typing; null if another text was asked for meanwhile. */
   async function translate(model, sentence, isLatest, showPart) {
     const { processor, network, decode, tokens, longest } = model;
-    if (!/\p{L}/u.test(sentence)) return { text: sentence };
-    const all = processor.tokenize(sentence), src = all.slice(0, longest), cut = all.length > longest && longest;
+    const all = processor.tokenize(sentence.text), letters = all.filter((token) => /\p{L}/u.test(token));
+    // What the model cannot read stays as it is.
+    if (processor.encode(letters).every((id) => id === UNK)) return { text: sentence.written };
+    const src = all.slice(0, longest), cut = all.length > longest && longest;
     const work = search(network, processor.encode(src), decode);
     let step = work.next();
     for (let slice = performance.now(); !step.done; step = work.next()) {
@@ -111,17 +197,22 @@
     }
     const { nodes, ends } = step.value;
     if (!ends.length) throw new Error("the model’s probabilities are not finite");
-    return { text: render(model, trace(nodes, ends[0]), src), cut, found: src.length <= LONGEST_DRAWN ? describe(model, src, step.value) : null };
+    return { text: sentence.set(render(model, trace(nodes, ends[0]), src)), cut, found: src.length <= LONGEST_DRAWN ? describe(model, src, step.value) : null };
   }
 
   /** Translate what is in the box, or the example, and show it. */
   async function look() {
-    const asked = ++latest, isLatest = () => asked === latest, text = decodeControl(at("text").value.trim() || example, data.models[0].text.repairs);
-    const lines = text.split(/\r?\n/).map((line) => ({ sentences: split(line), done: [], set: isInCapitals(line) ? (written) => toCapitals(written, data.casings[1]) : String }));
+    const asked = ++latest, isLatest = () => asked === latest, box = at("text").value, text = decodeControl(box.trim() ? box : example, data.models[0].text.repairs);
+    const lines = text.split(/\r?\n/).map((line) => ({ ...split(line), done: [] }));
     const sentences = lines.flatMap((line) => line.sentences);
     const say = (text) => { at("asked").textContent = text; };
     const show = (n, begun = lines, part = "") => {
-      const written = begun.map(({ done, set }, line) => set([...done.map((each) => each[n].text), line === begun.length - 1 ? part : ""].filter(Boolean).join(data.glue)));
+      const written = begun.map(({ done, gaps, sentences }, line) => {
+        const isLast = line === begun.length - 1, texts = done.map((each) => each[n].text);
+        if (isLast && part) texts.push(sentences[texts.length].set(part));
+        const glued = texts.map((text, place) => (place ? (["", " "].includes(gaps[place]) ? data.glue : gaps[place]) : gaps[0]) + text);
+        return (glued.join("") || gaps[0]) + (done.length === sentences.length && done.length ? gaps.at(-1) : "");
+      });
       data.models[n].result.textContent = written.join("\n");
     };
     const setBusy = (busy) => data.models.forEach(({ result }) => result.setAttribute("aria-busy", busy));
@@ -131,13 +222,13 @@
       for (const [number, line] of lines.entries()) {
         const begun = lines.slice(0, number + 1);
         for (const sentence of line.sentences) {
-          const each = known.get(sentence) ?? [];
+          const each = known.get(sentence.written) ?? [];
           for (const [n, model] of data.models.entries()) {
             each[n] ??= await translate(model, sentence, isLatest, (part) => show(n, begun, part));
             if (!each[n]) return;
             show(n, begun, each[n].text);
           }
-          known.set(sentence, each);
+          known.set(sentence.written, each);
           line.done.push(each);
         }
       }
@@ -145,7 +236,7 @@
     } catch (error) { say(`Not translated: ${error.message}`); }
     setBusy(false);
     const done = lines.flatMap((line) => line.done);
-    const drawn = done.map((each, n) => ({ source: sentences[n], reference: null, gold: null, of: each.map(({ found }) => found) }));
+    const drawn = done.map((each, n) => ({ source: sentences[n].text, reference: null, gold: null, of: each.map(({ found }) => found) }));
     data.items = drawn.filter(({ of }) => of.every(Boolean));
     if (drawn.some(({ of }) => of.includes(null))) say(`Sentences of more than ${LONGEST_DRAWN} tokens are not drawn.`);
     const cuts = done.flat().flatMap(({ cut }) => cut || []);

@@ -66,6 +66,10 @@ SearchOverrides = Annotated[
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result in --output.")]
+Keep = Annotated[
+    Path | None,
+    typer.Option("--keep", metavar="FILE", help="Names that stay as they are, one on each line."),
+]
 OverwriteFiles = Annotated[bool, typer.Option("--overwrite", help="Replace output files that are not empty.")]
 ConfigArgument = Annotated[
     str | None,

@@ -60,6 +60,21 @@ def translate(
             help="Translations of words that the model does not know: source word, tab, translation on each line.",
         ),
     ] = None,
+    keep: options.Keep = None,
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            "--glossary",
+            metavar="FILE.tsv",
+            help="Terms and the translations that they must have: term, tab, translation on each line.",
+        ),
+    ] = None,
+    protect: Annotated[
+        bool,
+        typer.Option(
+            "--protect/--no-protect", help="Take placeholders, addresses, tags, emoji and numbers over as they are."
+        ),
+    ] = True,
     split_sentences: Annotated[
         bool,
         typer.Option(
@@ -106,6 +121,9 @@ def translate(
         with_attention=with_attention,
         attention=attention,
         dictionary=dictionary,
+        keep=keep,
+        glossary=glossary,
+        protect=protect,
         split_sentences=split_sentences,
         prefix=prefix,
         overwrite=overwrite,
@@ -219,6 +237,16 @@ def serve(
             "--trust-proxy", metavar="ADDRESS", help="Reverse proxy whose X-Forwarded-For is trusted. Can be repeated."
         ),
     ] = None,
+    keep: options.Keep = None,
+    glossaries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--glossary",
+            metavar="[en-de=]FILE.tsv",
+            help="Terms and the translations that they must have, for one direction or all: term, tab, translation "
+            "on each line. Can be repeated.",
+        ),
+    ] = None,
     log_format: Annotated[
         Literal["json", "text", "none"],
         typer.Option("--log", metavar="json|text|none", help="Log of requests, one line each, on standard error."),
@@ -235,7 +263,7 @@ def serve(
 
     Ctrl-C and SIGTERM stop it when the requests at work are answered, and so does SIGHUP from its terminal. It needs
     more packages:
-    pip install starlette uvicorn python-multipart lxml prometheus-client
+    pip install starlette uvicorn python-multipart lxml prometheus-client py3langid
 
     Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
     """
@@ -256,6 +284,8 @@ def serve(
         allowed_hosts=allowed_hosts or (),
         allowed_origins=allowed_origins or (),
         trusted_proxies=trusted_proxies or (),
+        keep=keep,
+        glossaries=glossaries or (),
         log_format=log_format,
         log_probes=log_probes,
         beam_size=beam_size,

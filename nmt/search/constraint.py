@@ -126,8 +126,8 @@ class WholeWord:
 class DemandedWords:
     """Demands words: a translation has each of them exactly as often as it is demanded, and no other reserved word.
 
-    A hypothesis does not end before it has all of them; where only as many places are left as it lacks words, nothing
-    else may follow.
+    A hypothesis does not end before it has all of them; where only the places of the words that it lacks and of its end
+    are left, nothing else may follow.
 
     Args:
         demanded: Words that the translation of each sentence must have, in any order; a word may stand there twice.
@@ -154,7 +154,7 @@ class DemandedWords:
         is_missing = missing > 0
         log_probs[:, reserved] = log_probs[:, reserved].masked_fill(~is_missing, -torch.inf)
         number = missing.clamp(min=0).sum(dim=1)
-        is_last_chance = (number > 0) & (number >= left)
+        is_last_chance = (number > 0) & (number >= left - 1)  # the last place is that of EOS
         others = torch.ones(len(words), log_probs.size(1), dtype=torch.bool, device=words.device)
         others[:, reserved] = False
         log_probs.masked_fill_(others & is_last_chance.unsqueeze(1), -torch.inf)

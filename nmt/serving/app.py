@@ -26,7 +26,8 @@ from nmt.inspection.record import LONGEST, record
 from nmt.serving.access import Keys, Pages, Rate, is_host
 from nmt.serving.batches import QueueFull, ServerStopping
 from nmt.serving.body import read_address, read_body, read_key
-from nmt.serving.directions import Detection, Directions, ServedDirection
+from nmt.serving.detection import Detection
+from nmt.serving.directions import Directions, ServedDirection
 from nmt.serving.document import Document, read_plain_text
 from nmt.serving.http_schema import (
     AnyRequest,
@@ -217,7 +218,7 @@ class Service:
         return {name: values[0] for name, values in reply.items()} if isinstance(asked.q, str) else reply
 
     async def detect(self, asked: TextRequest, record: Record) -> list[Detection]:
-        """Detect the language of a text; between languages that share a joint vocabulary it is a guess."""
+        """Detect the language of a text, of those that the server translates."""
         record.models = self.directions.served
         return await asyncio.to_thread(self.directions.detect, asked.q)
 

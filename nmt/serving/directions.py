@@ -1,22 +1,19 @@
 """The models of a server by language pair, and language detection."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import ConfigDict
 
 from nmt.config import Config
+from nmt.serving.detection import Detection, rank_languages, share_known
 from nmt.system.errors import printable
 from nmt.text.direction import Direction
 from nmt.text.languages import base_language
-from nmt.text.vocabulary import UNK_ID
 from nmt.translation.translator import Translator
 
 READ_TO_DETECT = 1000
 """Characters of a text that are read to detect its language."""
-ALPHABET = 200
-"""The characters of an unknown token are assumed to be drawn uniformly from an alphabet of this size."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +65,6 @@ class ServedDirection:
         return self.direction.target
 
 
-@dataclass(frozen=True)
-class Detection:
-    """A language that a text may be in."""
-
-    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
-    language: str
-    """Code of the language."""
-    confidence: float
-    """The probability of the language, times the share of known words, in percent."""
-
-
 class Directions(tuple[ServedDirection, ...]):
     """The translation directions of a server: at least one, and no two of the same languages."""
 
@@ -112,10 +98,10 @@ class Directions(tuple[ServedDirection, ...]):
         return targets | {direction.target: [] for direction in self if direction.target not in targets}
 
     def detect(self, text: str, target: str | None = None) -> list[Detection]:
-        """Detect which source language a text is in, by naive Bayes over the vocabularies of the models.
+        """Detect which source language a text is in.
 
-        The confidence is the posterior probability of the language times the share of the text's tokens that are in
-        its vocabulary. Languages that share a joint vocabulary cannot be distinguished.
+        The confidence is the probability of the language among those that are served, times the share of the text's
+        tokens that its model knows.
 
         Args:
             text: Any text, of which the first `READ_TO_DETECT` characters are read.
@@ -124,36 +110,15 @@ class Directions(tuple[ServedDirection, ...]):
         Returns:
             Languages, the most probable first; none if nothing is translated into the target.
         """
-        fits: dict[str, tuple[float, float]] = {}
+        begin = text[:READ_TO_DETECT]
+        known: dict[str, float] = {}
         for direction in self:
             if target is None or base_language(direction.target) == base_language(target):
-                fit = judge(direction.translator, text[:READ_TO_DETECT])
-                fits[direction.source] = max(fit, fits.get(direction.source, fit))
-        best = max(fits.values(), default=(0.0, 0.0))[0]
-        weights = {language: math.exp(log_prob - best) for language, (log_prob, _) in fits.items()}
-        total = sum(weights.values())
-        return [
-            Detection(language, round(100 * weights[language] / total * fits[language][1], 1))
-            for language in sorted(weights, key=lambda language: -weights[language])
+                share = share_known(direction.translator.reader, begin)
+                known[direction.source] = max(share, known.get(direction.source, 0.0))
+        ranked = rank_languages(begin, known) if known else {}
+        detections = [
+            Detection(language, round(100 * probability * known[language], 1))
+            for language, probability in ranked.items()
         ]
-
-
-def judge(translator: Translator, text: str) -> tuple[float, float]:
-    """How well a text fits the source vocabulary of a model.
-
-    Token probabilities are assumed to follow Zipf's law: proportional to 1 / rank by frequency, which is the token's
-    position in the vocabulary.
-
-    Returns:
-        Log-probability of the text's tokens, and the share of them that are known, 0 if there are none.
-    """
-    (tokens,) = translator.reader.tokenize([" ".join(text.split())])
-    vocabulary = translator.processor.src_vocabulary
-    ids = vocabulary.encode(tokens)
-    scale = math.log(sum(1 / rank for rank in range(1, len(vocabulary) + 1)))
-    surprise = [
-        scale + (math.log(len(vocabulary)) + len(token) * math.log(ALPHABET) if index == UNK_ID else math.log(index))
-        for token, index in zip(tokens, ids, strict=True)
-    ]
-    known = sum(index != UNK_ID for index in ids)
-    return -sum(surprise), known / len(ids) if ids else 0.0
+        return sorted(detections, key=lambda detection: (-detection.confidence, -ranked[detection.language]))

@@ -2,8 +2,8 @@
 
 import itertools
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from nmt.serving.tags import Element, find_words, link_words, place_tags
 from nmt.text.processor import TextProcessor
@@ -21,12 +21,15 @@ class Unit:
         before: White space before it.
         after: White space after it.
         elements: Its tags, in order; None if it is plain text, not HTML.
+        opaque: Parts of the document that are words of the text but not translated, by the character of the private use
+            area that stands for each.
     """
 
     text: str
     before: str = ""
     after: str = ""
     elements: Sequence[Element] | None = None
+    opaque: Mapping[str, str] = field(default_factory=dict)
 
     def render(self, translation: Translation, processor: TextProcessor) -> str:
         """Its translation, in which nothing but its own tags can be read as HTML if it is HTML."""
@@ -40,7 +43,10 @@ class Unit:
             if left.end() == right.start()
         }
         words = [match[0] for match in target_words]
-        return self.before + place_tags(self.elements, links, len(find_words(self.text)), words, joined) + self.after
+        text = place_tags(self.elements, links, len(find_words(self.text)), words, joined)
+        for symbol, source in self.opaque.items():
+            text = text.replace(symbol, source) if symbol in text else f"{text} {source}"
+        return self.before + text + self.after
 
 
 class Document:

@@ -10,7 +10,8 @@ from pydantic_core import PydanticCustomError
 
 from nmt.inspection.html_page import Page
 from nmt.serving.body import FORM, JSON, MULTIPART
-from nmt.serving.directions import Detection, ServedModel
+from nmt.serving.detection import Detection
+from nmt.serving.directions import ServedModel
 from nmt.system.version import __version__
 
 

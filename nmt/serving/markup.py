@@ -30,8 +30,16 @@ VOID = _names("area base br col embed hr img input link meta param source track 
 """Elements without an end tag."""
 RAW = _names("script style xmp iframe noembed noframes plaintext")
 """Elements whose content has neither tags nor entities."""
-UNTRANSLATED = RAW | _names("textarea pre code svg math template")
+ANNOTATION = _names("rp rt")
+"""Elements that say how a word is read: not translated, and no part of the running text."""
+UNTRANSLATED = RAW | ANNOTATION | _names("textarea pre code svg math template")
 """Elements whose text is not translated."""
+PICTURES = _names("svg")
+FOOTNOTE = re.compile(r"\s*(?:\[?[0-9]{1,3}\]?|[*\u2020\u2021\u00a7]{1,3}|[a-z])\s*")
+"""The text of a `<sup>` that refers to a footnote."""
+FIRST_SYMBOL = 0xE000
+NUM_SYMBOLS = 0x1900
+"""The private use area, whose characters stand for parts that are not translated."""
 MAX_TAGS = 200
 """Maximum number of inline tags in a unit; with more, each piece of text between them is translated separately."""
 
@@ -43,7 +51,7 @@ class Piece:
     Attributes:
         content: Its text, or its source.
         kind: text, start (tag), end (tag), single (a tag without content or anything else that may occur between
-            words) or block (anything that ends running text).
+            words), opaque (an element that is a word and not translated) or block (anything that ends running text).
     """
 
     content: str
@@ -110,7 +118,8 @@ class _Reader:
             return
         if self._depth:
             self._raw = False
-            self._add(f"</{name}>", "single" if name in INLINE else "block", deeper=-1)
+            inline = "single" if name in ANNOTATION | PICTURES else "opaque"
+            self._add(f"</{name}>", inline if name in INLINE else "block", deeper=-1)
         else:
             self._add(f"</{name}>", "end" if self._open.pop().kind == "start" else "block")
 
@@ -131,7 +140,7 @@ class _Reader:
     def close(self) -> list[Piece]:
         """The whole document."""
         self._flush("text")
-        return self._pieces
+        return list(_with_whole_footnotes(self._pieces))
 
     def _add(self, source: str, kind: str, *, deeper: int = 0) -> None:
         """Add a piece, or a part of an element that is not translated, which some parts begin and end."""
@@ -158,6 +167,20 @@ def _is_untranslated(name: str, attributes: Mapping[str, str]) -> bool:
     return name in UNTRANSLATED or is_marked or "notranslate" in attributes.get("class", "").lower().split()
 
 
+def _with_whole_footnotes(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Pieces in which a reference to a footnote is a single one: it is no running text."""
+    position = 0
+    while position < len(pieces):
+        start, *rest = pieces[position : position + 3]
+        is_raised = start.kind == "start" and start.content.startswith("<sup") and len(rest) == 2
+        if is_raised and rest[0].kind == "text" and rest[1].kind == "end" and FOOTNOTE.fullmatch(rest[0].content):
+            yield Piece("".join(piece.source for piece in (start, *rest)), "single")
+            position += 3
+        else:
+            yield start
+            position += 1
+
+
 def _runs(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
     """Running texts, and what is between them; a piece of a text with very many tags is a run of its own."""
     for is_block, group in itertools.groupby(pieces, lambda piece: piece.kind == "block"):
@@ -173,9 +196,18 @@ def _unit(run: Sequence[Piece]) -> Unit | None:
     text = "".join(piece.content for piece in run if piece.kind == "text")
     if not any(map(str.isalnum, text)):
         return None
-    before = text[: len(text) - len(text.lstrip())] if run[0].kind == "text" else ""
-    after = text[len(text.rstrip()) :] if run[-1].kind == "text" else ""
-    return Unit(" ".join(text.split()), before, after, _elements(run, text))
+    free = (chr(code) for code in range(FIRST_SYMBOL, FIRST_SYMBOL + NUM_SYMBOLS) if chr(code) not in text)
+    opaque: dict[str, str] = {}
+    words = list(run)
+    for number, piece in enumerate(run):
+        if piece.kind == "opaque":
+            symbol = next(free)
+            opaque[symbol] = piece.content
+            words[number] = Piece(symbol, "text")
+    text = "".join(piece.content for piece in words if piece.kind == "text")
+    before = text[: len(text) - len(text.lstrip())] if words[0].kind == "text" else ""
+    after = text[len(text.rstrip()) :] if words[-1].kind == "text" else ""
+    return Unit(" ".join(text.split()), before, after, _elements(words, text), opaque)
 
 
 def _elements(run: Sequence[Piece], text: str) -> list[Element]:

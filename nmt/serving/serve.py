@@ -6,12 +6,13 @@ import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from nmt.system.errors import ConfigError, as_nmt_errors
-from nmt.system.files import AnyPath, AnyPaths, as_paths
+from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.system.surroundings import plain_torch
 from nmt.translation.input import read_text
 from nmt.translation.loading import LoadSettings, open_translator
@@ -19,7 +20,7 @@ from nmt.translation.loading import LoadSettings, open_translator
 if TYPE_CHECKING:
     from nmt.serving.directions import Directions
 
-LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml", "prometheus_client")
+LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml", "prometheus_client", "py3langid")
 
 
 @as_nmt_errors()
@@ -38,6 +39,8 @@ def serve(
     allowed_hosts: Collection[str] = (),
     allowed_origins: Collection[str] = (),
     trusted_proxies: Collection[str] = (),
+    keep: AnyPath | None = None,
+    glossaries: Collection[str] = (),
     log_format: Literal["json", "text", "none"] = "json",
     log_probes: bool = True,
     beam_size: int | None = None,
@@ -49,7 +52,7 @@ def serve(
 
     Ctrl-C and SIGTERM stop it when the requests at work are answered, and so does SIGHUP from its terminal. It needs
     more packages:
-    pip install starlette uvicorn python-multipart lxml prometheus-client
+    pip install starlette uvicorn python-multipart lxml prometheus-client py3langid
 
     Example: nmt serve --model runs/en-de --model runs/de-en --port 5000
 
@@ -71,6 +74,9 @@ def serve(
         allowed_hosts: Name that the server is reached by.
         allowed_origins: Web pages that may use the server, or * for all.
         trusted_proxies: Reverse proxy whose X-Forwarded-For is trusted.
+        keep: File with names that stay as they are, one on each line.
+        glossaries: Files with terms and the translations that they must have, a term, a tab and its translation on each
+            line: `FILE` for all directions, or `en-de=FILE` for one.
         log_format: Log of requests, one line each, on standard error.
         log_probes: Log answered requests of /health and /metrics too.
         allowed_classes: Dotted paths of classes that the models' configs may name; their code runs.
@@ -93,9 +99,10 @@ def serve(
     keys = Keys([*api_keys, *([] if key_file is None else read_keys(Path(key_file)))])
     pages = Pages(host, allowed_hosts, allowed_origins)
     search = {"beam_size": beam_size, "batch_size": batch_size}
-    settings = LoadSettings(device, allowed_classes, search, split_sentences=True)
+    settings = LoadSettings(device, allowed_classes, search, split_sentences=True, keep=as_path(keep))
     with without_hangup(), bind(host, port) as listener:
-        service = Service(open_directions(as_paths(model) or [None], settings), keys, limits)
+        directions = open_directions(as_paths(model) or [None], settings, read_glossaries(glossaries))
+        service = Service(directions, keys, limits)
         Server(listener, host, service, pages, trusted_proxies, log_format, log_probes).run()
 
 
@@ -111,15 +118,34 @@ def read_keys(path: Path) -> list[str]:
     return keys
 
 
-def open_directions(models: Sequence[Path | None], settings: LoadSettings) -> Directions:
+def read_glossaries(glossaries: Collection[str]) -> dict[str, Path]:
+    """Files of glossaries by the name of their direction, such as `en-de`; an empty name is all directions.
+
+    Raises:
+        ConfigError: Two are for the same direction.
+    """
+    files: dict[str, Path] = {}
+    for glossary in glossaries:
+        name, _, file = glossary.rpartition("=")
+        if name in files:
+            raise ConfigError(f"{glossary}: a second glossary for {name or 'all directions'}; join them in one file")
+        files[name] = Path(file)
+    return files
+
+
+def open_directions(
+    models: Sequence[Path | None], settings: LoadSettings, glossaries: Mapping[str, Path] | None = None
+) -> Directions:
     """Read models; those of the same languages translate together, as with `nmt translate`.
 
     Args:
         models: As for `nmt.models.lookup.find_model`.
         settings: How they are loaded and used.
+        glossaries: What `read_glossaries` returned.
 
     Raises:
-        NmtError: A model cannot be read, or two of the same languages have different vocabularies.
+        NmtError: A model cannot be read, a glossary is for a direction that no model has, or two of the same languages
+            have different vocabularies.
     """
     from nmt.config import read_config
     from nmt.inspection.explorer_data import name_models
@@ -138,8 +164,12 @@ def open_directions(models: Sequence[Path | None], settings: LoadSettings) -> Di
         config = read_config(check_model(path) / CONFIG, settings.allowed_classes)
         groups.setdefault(Direction.of(config.data).key, []).append(path)
     directions = []
+    unused = dict(glossaries or {})
+    for_all = unused.pop("", None)
     for paths in groups.values():
-        saved, translator = open_translator(paths, settings)
+        name = str(Direction.of(read_config(paths[0] / CONFIG, settings.allowed_classes).data))
+        glossary = unused.pop(name, for_all)
+        saved, translator = open_translator(paths, replace(settings, glossary=glossary))
         translator.repairs = True
         alone = [translator]  # of several models, each has prepared weights of its own
         if len(saved) > 1:
@@ -156,6 +186,9 @@ def open_directions(models: Sequence[Path | None], settings: LoadSettings) -> Di
             name = printable(str(direction))
             served.append(ServedModel(name, printable(str(given[member.path])), known, member.identity))
         directions.append(ServedDirection(direction, translator, models_alone, tuple(served)))
+    if unused:
+        names = ", ".join(str(served) for served in directions)
+        raise ConfigError(f"{next(iter(unused))}: a glossary for a direction that is not served; served are {names}")
     return Directions(directions)
 
 

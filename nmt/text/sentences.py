@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
+from nmt.text.abbreviations import Abbreviations, load_abbreviations
 from nmt.text.direction import Direction
-from nmt.text.tokenizers import WORD_BEGINNING, blank_language
+from nmt.text.tokenizers import WORD_BEGINNING
 
 _END = ".!?\u2026\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4"
 _WIDE_END = "\u3002\uff01\uff0e\uff1f\uff61"
@@ -27,6 +28,9 @@ _PAUSE = re.compile(r".*[,;:.!?\u2026\u2013\u2014\u060c\u061b\u3001\uff0c\uff1a\
 _PICTURES = "\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff"
 _EMOJI = re.compile(rf"[{_PICTURES}][{_PICTURES}{_END}{_WIDE_END}\ufe0e\ufe0f\u200d\u20e3\s]*+")
 _WORD = re.compile(r"[^\W\d_]+")
+_INITIAL = re.compile(r"[^\W\d_]\.")
+_FIRST_WORD = re.compile(r"[^\W\d_]+(?=n['\u2019]t\b)|[^\W\d_]+")
+"""The first word of a sentence: `do` of don't, `I` of I've."""
 SHORT = 3
 """Letters of the longest words that need no capital in a title."""
 LONGEST_WORD = 40
@@ -37,8 +41,9 @@ class SentenceSplitter:
     """Splits a line into sentences, and emoji from their beginnings and ends.
 
     A sentence ends with a punctuation mark, any closing quotes and a space, unless a lower-case letter follows. A full
-    stop that spaCy's rules for the language keep with its word, as in `Dr.` or `z. B.`, does not end a sentence; spaCy
-    is imported only when there is one to check. In a language unknown to spaCy, every full stop ends a sentence.
+    stop of an abbreviation ends a sentence only where the word behind it says so; see `Abbreviations`. spaCy, whose
+    abbreviations these are, is imported only when there is a full stop to check. In a language unknown to spaCy, every
+    full stop ends a sentence.
 
     Args:
         language: Language code of the text.
@@ -55,11 +60,19 @@ class SentenceSplitter:
 
     def __call__(self, line: str) -> list[str]:
         """The sentences of a line, in order; the line itself if it is only one."""
+        return [line[begin:end] for begin, end in self.find(line)] or [line.strip()]
+
+    def find(self, line: str, kept: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+        """The places of the sentences of a line, in order, without the white space around them.
+
+        Args:
+            line: The line.
+            kept: Places of spans in which no sentence ends, in order.
+        """
         ends = [end.end() for end in _BOUNDARY.finditer(line) if self._ends_sentence(line, end)]
-        if not ends:
-            return _without_emoji(line)
-        sentences = (line[begin:end].strip() for begin, end in pairwise((0, *ends, len(line))))
-        return [part for sentence in sentences for part in _without_emoji(sentence)]
+        inside = {place for begin, end in kept for place in range(begin + 1, end)} if ends else ()
+        places = pairwise((0, *(end for end in ends if end not in inside), len(line)))
+        return [part for begin, end in places for part in _without_emoji(line, begin, end)]
 
     def _ends_sentence(self, line: str, boundary: re.Match[str]) -> bool:
         """True if the punctuation ends a sentence; a full stop must not be part of the word before it."""
@@ -69,29 +82,41 @@ class SentenceSplitter:
             return False
         if boundary["end"] != ".":
             return True
-        word = line[max(0, boundary.start() - LONGEST_WORD) : boundary.end("end")].split()[-1]
-        return len(word) == 1 or self._tokenize is None or self._tokenize(word)[-1] == "."
+        *earlier, word = line[max(0, boundary.start() - LONGEST_WORD) : boundary.end("end")].split()
+        if len(word) == 1 or self.abbreviations is None:
+            return True
+        if _INITIAL.match(line, boundary.start("first")) and _INITIAL.fullmatch(word):
+            return False  # J. F. Kennedy
+        before = earlier[-1] if earlier else ""
+        following = _FIRST_WORD.match(line, boundary.start("first"))
+        return self.abbreviations.ends_sentence(before, word, following[0] if following else "")
 
     def __getstate__(self) -> dict[str, object]:
-        """What is pickled: not the tokenizer, which is made again."""
-        return {name: value for name, value in vars(self).items() if name != "_tokenize"}
+        """The attributes that are pickled: not the abbreviations, which are read again."""
+        return {name: value for name, value in vars(self).items() if name != "abbreviations"}
 
     @cached_property
-    def _tokenize(self) -> Callable[[str], list[str]] | None:
-        """Splits a word into spaCy's tokens; None if spaCy does not know the language or is not installed."""
-        try:
-            tokenizer = blank_language(self.language).tokenizer
-        except ImportError:
-            return None
-        return lambda word: [token.text for token in tokenizer(word)]
+    def abbreviations(self) -> Abbreviations | None:
+        """Those of the language; None if spaCy does not know it or is not installed."""
+        return load_abbreviations(self.language)
 
 
-def _without_emoji(sentence: str) -> list[str]:
-    """A sentence, and the emoji in front of it or behind it."""
-    text = sentence.strip()
-    runs = (emoji.span() for emoji in _EMOJI.finditer(text))
-    cuts = {cut for begin, end in runs if begin == 0 or end == len(text) for cut in (begin, end)}
-    return [text[begin:end].strip() for begin, end in pairwise(sorted({0, *cuts, len(text)}))] if cuts else [sentence]
+def _without_emoji(line: str, begin: int, end: int) -> list[tuple[int, int]]:
+    """The places of a sentence, and of the emoji in front of it or behind it, without white space around them."""
+    text = line[begin:end]
+    first, last = _strip(text, 0, len(text))
+    cuts = {first, last}
+    for emoji in _EMOJI.finditer(text, first, last):
+        if emoji.start() == first or emoji.end() == last:
+            cuts |= {emoji.start(), emoji.end()}
+    places = [_strip(text, *place) for place in pairwise(sorted(cuts))]
+    return [(begin + first, begin + last) for first, last in places if first < last]
+
+
+def _strip(text: str, begin: int, end: int) -> tuple[int, int]:
+    """A part of a text without the white space around it."""
+    part = text[begin:end]
+    return begin + len(part) - len(part.lstrip()), begin + len(part.rstrip())
 
 
 def is_in_capitals(text: str) -> bool:

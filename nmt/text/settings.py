@@ -26,7 +26,7 @@ class WordSettings(TokenizerSettings):
     glue_left: list[StrictStr]
     glue_right: list[StrictStr]
     glue_pairs: list[tuple[StrictStr, StrictStr]] = []
-    symbols: list[Annotated[str, Field(pattern="^<[a-z0-9]+>$")]] = []
+    symbols: list[Annotated[str, Field(pattern="^(?:<[a-z0-9]+>|⟦[0-9]+⟧)$")]] = []
 
 
 Settings = TypeVar("Settings")

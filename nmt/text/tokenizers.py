@@ -241,6 +241,7 @@ class SubwordTokenizer(Tokenizer):
         lowercase: bool = False,
         casing: Casing = "",
         symbols: Iterable[str] = (),
+        placeholders: Iterable[str] = (),
         fewer: bool = False,
     ) -> Self:
         """Learn pieces from training text.
@@ -252,6 +253,7 @@ class SubwordTokenizer(Tokenizer):
             lowercase: Lower-case the text first.
             casing: Rules of small letters.
             symbols: Words that are always one piece, together with the space before them.
+            placeholders: Texts that are always one piece, without a space before them.
             fewer: True if there may be fewer pieces, where the text is too small for so many.
 
         Raises:
@@ -261,7 +263,7 @@ class SubwordTokenizer(Tokenizer):
         import sentencepiece
 
         # With the space before it, a word is one piece and not two: google/sentencepiece puts a space before a line.
-        whole = [WORD_BEGINNING + symbol for symbol in sorted(set(symbols))]
+        whole = [WORD_BEGINNING + symbol for symbol in sorted(set(symbols))] + list(placeholders)
         model = io.BytesIO()
         characters = set(WORD_BEGINNING)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from nmt.system.errors import DataError, shorten
@@ -41,16 +41,21 @@ class Vocabulary:
         return isinstance(other, Vocabulary) and self.tokens == other.tokens
 
     @classmethod
-    def from_counts(cls, counts: Counter[str], *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
+    def from_counts(
+        cls, counts: Counter[str], *, min_count: int = 1, max_size: int | None = None, reserved: Collection[str] = ()
+    ) -> Vocabulary:
         """Keep tokens by frequency, ties in alphabetical order.
 
         Args:
             counts: Number of occurrences of each token in the training text.
             min_count: Rarer tokens get no id.
-            max_size: Maximum number of tokens to keep, not counting special ones; None keeps all.
+            max_size: Maximum number of tokens to keep, not counting special and reserved ones; None keeps all.
+            reserved: Tokens that get an id however rare they are.
         """
-        tokens = [token for token, count in counts.items() if count >= min_count and token not in SPECIAL_TOKENS]
-        return cls(sorted(tokens, key=lambda token: (-counts[token], token))[:max_size])
+        left_out = {*SPECIAL_TOKENS, *reserved}
+        tokens = [token for token, count in counts.items() if count >= min_count and token not in left_out]
+        kept = sorted(tokens, key=lambda token: (-counts[token], token))[:max_size]
+        return cls(sorted([*kept, *reserved], key=lambda token: (-counts[token], token)))
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
         """Ids of tokens, UNK_ID for unknown ones; no EOS is added. The names of special tokens are unknown too."""

@@ -88,7 +88,10 @@ class PharaohFormat(Format):
 
 
 class JsonLinesFormat(Format):
-    """One JSON object per input line: source, source tokens, translations with scores and word links."""
+    """One JSON object per input line: the source, its tokens, translations with scores and word links.
+
+    `copied` is true if the translation is the source, as the model could not read it or it has no letters.
+    """
 
     name = "jsonl"
     several = True
@@ -98,6 +101,7 @@ class JsonLinesFormat(Format):
         """One line of JSON, in which numbers that are not finite are null."""
         best = translations[0]
         value: dict[str, Any] = {"source": source, "source_tokens": best.src_tokens, "truncated": best.truncated}
+        value |= {"copied": best.is_copied, "unread_tokens": best.unread}
         value["translations"] = [self._describe(source, translation) for translation in translations]
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         return _NOT_ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"

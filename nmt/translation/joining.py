@@ -15,7 +15,7 @@ MAX_ALIGNMENT = 1 << 24
 """Maximum number of weights in the alignment of a joined line, which grows quadratically; larger ones are omitted."""
 
 
-def join_sentences(sentences: Sequence[Sequence[Translation]], glue: str) -> list[Translation]:
+def join_sentences(sentences: Sequence[Sequence[Translation]], glues: Sequence[str]) -> list[Translation]:
     """Translations of a line, by rank: the best ones of its sentences, then the second best ones, and so on.
 
     A sentence with fewer translations than others repeats its last one. Log-probabilities and scores are summed, so
@@ -23,21 +23,30 @@ def join_sentences(sentences: Sequence[Sequence[Translation]], glue: str) -> lis
 
     Args:
         sentences: The translations of each sentence, best first.
-        glue: Separator between sentences.
+        glues: What stands between each two sentences.
     """
     if len(sentences) == 1:
         return list(sentences[0])
-    with_tokens = [ranked for ranked in sentences if ranked[0].src_tokens] or sentences[:1]
-    ranks = max(map(len, with_tokens))
-    return [_join([ranked[min(rank, len(ranked) - 1)] for ranked in with_tokens], glue) for rank in range(ranks)]
+    # What stands in front of a sentence goes with it; one without tokens has no place in the line.
+    parts = [(glue, ranked) for glue, ranked in zip(["", *glues], sentences, strict=True) if ranked[0].src_tokens] or [
+        ("", sentences[0])
+    ]
+    ranks = max(len(ranked) for _, ranked in parts)
+    return [
+        _join([ranked[min(rank, len(ranked) - 1)] for _, ranked in parts], [glue for glue, _ in parts[1:]])
+        for rank in range(ranks)
+    ]
 
 
-def _join(sentences: list[Translation], glue: str) -> Translation:
+def _join(sentences: list[Translation], glues: Sequence[str]) -> Translation:
     if len(sentences) == 1:
         return sentences[0]
+    text = sentences[0].text
+    for glue, sentence in zip(glues, sentences[1:], strict=True):
+        text += (glue if text and sentence.text else "") + sentence.text
     return replace(
         sentences[0],
-        text=glue.join(sentence.text for sentence in sentences if sentence.text),
+        text=text,
         tokens=[token for sentence in sentences for token in sentence.tokens],
         src_tokens=[token for sentence in sentences for token in sentence.src_tokens],
         log_prob=sum(sentence.log_prob for sentence in sentences),
@@ -45,6 +54,8 @@ def _join(sentences: list[Translation], glue: str) -> Translation:
         alignment=_block_diagonal(sentences),
         truncated=any(sentence.truncated for sentence in sentences),
         unknown=sum(sentence.unknown for sentence in sentences),
+        unread=sum(sentence.unread for sentence in sentences),
+        is_copied=all(sentence.is_copied for sentence in sentences),
         token_log_probs=[value for sentence in sentences for value in sentence.token_log_probs],
         sentences=sentences,
     )

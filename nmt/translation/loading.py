@@ -16,6 +16,9 @@ from nmt.text.direction import Direction
 if TYPE_CHECKING:
     from nmt.config import Overrides
     from nmt.models.storage import SavedModel
+    from nmt.text.processor import TextProcessor
+    from nmt.text.sentences import SentenceSplitter
+    from nmt.translation.protection import Protection
     from nmt.translation.translator import Translator
 
 
@@ -30,6 +33,9 @@ class LoadSettings:
         overrides: More search options, as for `with_search_options`.
         split_sentences: True if the sentences of a line are translated one by one.
         dictionary: File with translations of words that the model does not know.
+        protect: True if spans such as addresses and numbers are taken over, where sentences are split.
+        keep: File with names that stay as they are.
+        glossary: File with terms and the translations that they must have.
     """
 
     device: str = "auto"
@@ -38,6 +44,9 @@ class LoadSettings:
     overrides: Overrides = ()
     split_sentences: bool = False
     dictionary: Path | None = None
+    protect: bool = True
+    keep: Path | None = None
+    glossary: Path | None = None
 
 
 @as_nmt_errors()
@@ -54,6 +63,9 @@ def load(
     precision: str | None = None,
     overrides: Overrides = (),
     split_sentences: bool = True,
+    protect: bool = True,
+    keep: AnyPath | None = None,
+    glossary: AnyPath | None = None,
     dictionary: AnyPath | None = None,
     allowed_classes: Collection[str] = (),
 ) -> Translator:
@@ -72,6 +84,10 @@ def load(
         overrides: Other search settings: `{"decode.sampling.temperature": 0.8}` or `["decode.min_length=3"]`.
         split_sentences: Translate the sentences of a text one by one, as the model was trained, and parts of sentences
             that are too long. `evaluate` never does, so that scores do not depend on it.
+        protect: Take placeholders, addresses, tags, handles, emoji and numbers over as they are, where texts are split
+            into sentences.
+        keep: File with names that stay as they are, one on each line.
+        glossary: File with terms that must have a translation: a term, a tab and its translation on each line.
         dictionary: For models of words: a file with a source word, a tab and its translation on each line. An unknown
             word that attends to a source word becomes its translation, or the word itself if it has none.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
@@ -89,7 +105,17 @@ def load(
         "replace_unknown": replace_unknown,
         "precision": precision,
     }
-    settings = LoadSettings(device, allowed_classes, search, overrides, split_sentences, as_path(dictionary))
+    settings = LoadSettings(
+        device,
+        allowed_classes,
+        search,
+        overrides,
+        split_sentences,
+        as_path(dictionary),
+        protect,
+        as_path(keep),
+        as_path(glossary),
+    )
     _, translator = open_translator(as_paths(model), settings)
     return translator
 
@@ -111,7 +137,6 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
     from nmt.models.storage import load_model
     from nmt.system.device import resolve_device, use_fast_products
     from nmt.text.dictionary import read_dictionary
-    from nmt.text.sentences import SentenceSplitter
     from nmt.translation.translator import Translator
 
     directories = [find_model(path) for path in paths] or [find_model(None)]
@@ -130,9 +155,7 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
     direction = Direction.of(saved.config.data)
     splitter = None
     if settings.split_sentences:
-        # Where spaces separate tokens, they separate sentences too.
-        is_spaced = processor.tgt_tokenizer.kind == "whitespace"
-        splitter = SentenceSplitter(direction.source, "" if is_spaced else direction.target)
+        splitter = make_splitter(processor, direction)
     entries = None
     if settings.dictionary is not None:
         file = Parameter("dictionary", settings.dictionary)
@@ -141,6 +164,7 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
         if not options.replace_unknown:
             raise ConfigError("{file}: needs decode.replace_unknown, which is off in this model", file=file)
         entries = read_dictionary(settings.dictionary, processor)
+    protection = _read_protection(settings)
     more = [further.model for further in others]
     paths_of_models = ", ".join(str(model.path) for model in models)
     score = saved.config.model.mechanism.score
@@ -152,10 +176,46 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
         more,
         splitter=splitter,
         dictionary=entries,
+        protection=protection,
         frozen=True,
         description=described,
     )
     return models, translator
+
+
+def make_splitter(processor: TextProcessor, direction: Direction) -> SentenceSplitter:
+    """A splitter for the texts of a model; where spaces separate tokens, they separate sentences too."""
+    from nmt.text.sentences import SentenceSplitter
+
+    is_spaced = processor.tgt_tokenizer.kind == "whitespace"
+    return SentenceSplitter(direction.source, "" if is_spaced else direction.target)
+
+
+def _read_protection(settings: LoadSettings) -> Protection | None:
+    """The spans that translations take over; None if there are none.
+
+    Raises:
+        ConfigError: There are names or terms, but sentences are not split, or spans not protected.
+        DataError: A file cannot be read.
+    """
+    from nmt.text.glossary import read_glossary, read_names
+    from nmt.translation.protection import Protection
+
+    is_on = settings.split_sentences and settings.protect
+    for name in ("keep", "glossary"):
+        path = getattr(settings, name)
+        if path is not None and not is_on:
+            needed = "split_sentences" if settings.protect else "protect"
+            raise ConfigError(
+                "{file}: needs {needed}; set it to true",
+                file=Parameter(name, path),
+                needed=Parameter(needed, True),
+            )
+    if not is_on:
+        return None
+    names = [] if settings.keep is None else read_names(settings.keep)
+    terms = {} if settings.glossary is None else read_glossary(settings.glossary)
+    return Protection(names, terms)
 
 
 def text_of(saved: SavedModel) -> tuple[Any, ...]:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from nmt.search.constraint import DemandedWords
 from nmt.system.errors import CONTROL
 from nmt.text.casing import Casing, capitalize, upper
 from nmt.text.languages import base_language
+from nmt.text.placeholders import MAX_PLACEHOLDERS, make_placeholders
 from nmt.text.sentences import is_in_capitals, is_title, split_tokens, untitle
 from nmt.text.vocabulary import UNK_ID
 from nmt.translation.joining import join_sentences
+from nmt.translation.protection import Kept, Way, choose_numbers, place, put_back, stand_in, take_out
 from nmt.translation.translation import Translation
 
 if TYPE_CHECKING:
@@ -23,7 +27,9 @@ if TYPE_CHECKING:
     from nmt.text.processor import TextProcessor
     from nmt.text.sentences import SentenceSplitter
     from nmt.text.tokenizers import Tokenizer
+    from nmt.translation.protection import Protection
 
+_WORD = re.compile(r"[^\W\d_]+")
 MAX_SOURCE_LENGTH = 1000
 """Maximum number of source tokens that a model reads at once, less if it has so many positions."""
 
@@ -33,19 +39,29 @@ class Unit:
     """A sentence, or a part of one that is too long: a model translates it at once.
 
     Attributes:
-        tokens: Its source tokens.
+        tokens: The source tokens that the model reads.
+        sentence: The sentence, as it was written.
+        kept: Spans of the sentence that its translation takes over.
+        stand_ins: What stands for each of them in the tokens.
+        way: How the spans are read.
+        is_in_capitals: True if it is read in small letters, and its translation is set in capitals.
+        is_copied: True if it is its own translation: it has no letters, as a number or an emoji, or no token that the
+            model knows.
+        unread: Number of its tokens that the model does not know.
     """
 
     tokens: list[str]
+    sentence: str = ""
+    kept: tuple[Kept, ...] = ()
+    stand_ins: tuple[str, ...] = ()
+    way: Way = "plain"
+    is_in_capitals: bool = False
+    is_copied: bool = False
+    unread: int = 0
 
     def __len__(self) -> int:
         """Number of its tokens."""
         return len(self.tokens)
-
-    @property
-    def is_copied(self) -> bool:
-        """True if it has no letters, such as an emoji or a number: it is its own translation."""
-        return not any(map(str.isalpha, "".join(self.tokens)))
 
 
 @dataclass(frozen=True)
@@ -55,19 +71,25 @@ class Passage:
     Attributes:
         text: The text as it was given.
         units: Its units, in order; the translation of the text joins theirs.
+        gaps: What stands in front of each unit, between them and behind the last; empty where the text is not split.
     """
 
     text: str
     units: list[Unit]
+    gaps: tuple[str, ...] = ()
 
 
 class Reader:
     """Splits texts into units of tokens, and writes translations of tokens as text. It is thread-safe.
 
+    With a splitter it reads documents: it finds sentences, sets apart white space, and protects spans. Without one it
+    reads each text as it is.
+
     Args:
         processor: Tokenizers and vocabularies.
         splitter: Finds the sentences of a text; None takes a text as it is.
         dictionary: Translations of words that the model does not know, by the word as it reads it.
+        protection: Spans that translations take over; None protects none.
         max_length: Maximum number of source tokens that the model reads at once; the rest is cut off.
         longest_part: Maximum number of tokens of each part that a longer sentence is split into, with a splitter.
     """
@@ -77,6 +99,7 @@ class Reader:
         processor: TextProcessor,
         splitter: SentenceSplitter | None = None,
         dictionary: Mapping[str, str] | None = None,
+        protection: Protection | None = None,
         *,
         max_length: int = MAX_SOURCE_LENGTH,
         longest_part: int = MAX_SOURCE_LENGTH,
@@ -84,9 +107,13 @@ class Reader:
         self.processor = processor
         self.splitter = splitter
         self.dictionary = dictionary
+        self.protection = protection if splitter else None
         self.max_length = max_length
         self.longest_part = longest_part
         self._tokenizing = threading.Lock()  # spaCy fills caches while tokenising
+        known = set(processor.src_vocabulary.tokens) & set(processor.tgt_vocabulary.tokens)
+        self.placeholders = [symbol for symbol in make_placeholders(MAX_PLACEHOLDERS) if symbol in known]
+        """Those of the model, in order."""
 
     def __getstate__(self) -> dict[str, object]:
         """The attributes that are pickled: all but the lock."""
@@ -106,17 +133,52 @@ class Reader:
     def read(self, texts: Iterable[str]) -> list[Passage]:
         """Split texts into units.
 
-        A text of several words in capitals is read in small letters. With a splitter, a text may have several
-        sentences, and an English title is read as a sentence is written.
+        A sentence of several words in capitals is read in small letters. With a splitter, a text may have several
+        sentences, an English title is read as a sentence is written, and spans are protected.
         """
         given = list(texts)
         with self._tokenizing:
-            sentences = [self._split(self.processor.normalizer.decode(text)) for text in given]
-            tokenized = iter(self.processor.tokenize_source([sentence for parts in sentences for sentence in parts]))
+            split = [self._split(text) for text in given]
+            drafts = [draft for _, drafts in split for draft in drafts]
+            tokenized = iter(self.processor.tokenize_source([text for text, _ in drafts]))
             return [
-                Passage(text, [Unit(part) for _ in parts for part in self._cut(next(tokenized))])
-                for text, parts in zip(given, sentences, strict=True)
+                self._passage(text, gaps, [self._units(draft, next(tokenized)) for _, draft in drafts])
+                for text, (gaps, drafts) in zip(given, split, strict=True)
             ]
+
+    def _passage(self, text: str, gaps: Sequence[str], sentences: Sequence[list[Unit]]) -> Passage:
+        """A text with the units of each of its sentences; between the parts of one there is no white space to keep."""
+        units = [unit for parts in sentences for unit in parts]
+        if not gaps:
+            return Passage(text, units)
+        before = [gap for gap, parts in zip(gaps, sentences, strict=False) for gap in (gap, *[""] * (len(parts) - 1))]
+        return Passage(text, units, (*before, gaps[-1]))
+
+    def read_again(self, unit: Unit, way: Way) -> Unit:
+        """A unit whose spans are read in another way."""
+        with self._tokenizing:
+            text, draft = self._draft(unit.sentence, unit.kept, way)
+            (tokens,) = self.processor.tokenize_source([text])
+        return self._units(draft, tokens)[0]
+
+    def put_back(self, unit: Unit, translation: Translation) -> Translation | None:
+        """A translation of a unit with its spans, in capitals if the unit is; None if a span is missing in it."""
+        if unit.is_in_capitals:
+            _, casing = self._casings
+            translation = dataclasses.replace(translation, text=upper(translation.text, casing))
+        if unit.way == "without":
+            return place(translation, unit.sentence, unit.kept, self.processor)
+        if not unit.kept:
+            return translation
+        return put_back(translation, unit.kept, unit.stand_ins, unit.sentence)
+
+    def demand(self, units: Sequence[Unit]) -> DemandedWords | None:
+        """The constraint that each translation has the placeholders of its unit; None if the model has none."""
+        if not self.placeholders or self.protection is None:
+            return None
+        encode = self.processor.tgt_vocabulary.encode
+        demanded = [encode(unit.stand_ins) if unit.way == "placeholders" else [] for unit in units]
+        return DemandedWords(demanded, encode(self.placeholders))
 
     def tokenize(self, texts: Sequence[str]) -> list[list[str]]:
         """Source tokens of texts, which are neither split nor changed; an empty text has none."""
@@ -133,16 +195,28 @@ class Reader:
         return list(tokens[: self.max_length])
 
     def join(self, passage: Passage, units: Sequence[Sequence[Translation]]) -> list[Translation]:
-        """Translations of a text, best first, from those of its units; see `join_sentences`."""
-        translations = join_sentences(units, self.splitter.glue if self.splitter else " ")
-        if not is_in_capitals(passage.text):
-            return translations
-        _, casing = self._casings
-        return [dataclasses.replace(translation, text=upper(translation.text, casing)) for translation in translations]
+        """Translations of a text, best first, from those of its units; see `join_sentences`.
+
+        White space around the text stays, and so does that between sentences which is more than a space.
+        """
+        if not passage.gaps:
+            return join_sentences(units, [" "] * (len(units) - 1))
+        first, *between, last = passage.gaps
+        glue = self.splitter.glue if self.splitter else " "
+        joined = join_sentences(units, [glue if gap in ("", " ") else gap for gap in between])
+        if not (first or last):
+            return joined
+        return [dataclasses.replace(ranked, text=f"{first}{ranked.text}{last}") for ranked in joined]
 
     def write(self, tokens: Sequence[str]) -> str:
         """Target tokens as a line of text."""
         return _as_text(tokens, self.processor.tgt_tokenizer)
+
+    def write_copy(self, unit: Unit) -> str:
+        """A unit that is its own translation as text: as it was written, if the reader splits text."""
+        if self.splitter is None:
+            return self.write_source(self.cut_off(unit.tokens))
+        return _without_line_breaks(CONTROL.sub("", unit.sentence))
 
     def write_source(self, tokens: Sequence[str]) -> str:
         """Source tokens as a line of text."""
@@ -180,15 +254,84 @@ class Reader:
             hypothesis.ids.count(UNK_ID),
         )
 
-    def _split(self, text: str) -> list[str]:
-        """The sentences of a text, as the model is to read them."""
-        sentences = self.splitter(text) if self.splitter else [text]
+    def _split(self, text: str) -> tuple[tuple[str, ...], list[tuple[str, Unit]]]:
+        """The white space around the sentences of a text, and each as the model is to read it, with its unit."""
+        decoded = self.processor.normalizer.decode(text)
+        if self.splitter is None:
+            return (), [self._draft(decoded, (), "plain")]
+        spans = self.protection.find(decoded) if self.protection else []
+        places = self.splitter.find(decoded, [(span.begin, span.end) for span in spans])
+        edges = [0, *(edge for place in places for edge in place), len(decoded)]
+        gaps = tuple(_without_line_breaks(decoded[begin:end]) for begin, end in batched(edges))
+        drafts = []
+        for begin, end in places:
+            kept = tuple(
+                span._replace(begin=span.begin - begin, end=span.end - begin)
+                for span in spans
+                if begin <= span.begin and span.end <= end
+            )
+            drafts.append(self._draft(decoded[begin:end], kept, self._choose_way(kept)))
+        return gaps if places else (gaps[0], ""), drafts or [("", Unit([], is_copied=True))]
+
+    def _choose_way(self, kept: Sequence[Kept]) -> Way:
+        if kept and self.placeholders:
+            return "placeholders"
+        are_numbers = all(span.kind == "number" for span in kept)
+        return "plain" if are_numbers else "numbers"
+
+    def _draft(self, sentence: str, kept: tuple[Kept, ...], way: Way) -> tuple[str, Unit]:
+        """A sentence as the model is to read it, and its unit without tokens."""
+        whole = stand_in(sentence, kept, [span.text for span in kept])
+        if kept and not any(map(str.isalpha, take_out(sentence, kept))):
+            return whole, Unit([], whole, is_copied=True)
+        if way == "placeholders":
+            stand_ins = [self.placeholders[number % len(self.placeholders)] for number in range(len(kept))]
+        elif way == "numbers":
+            stand_ins = choose_numbers(sentence, len(kept))
+        else:
+            stand_ins = [span.text for span in kept]
+        if way == "numbers" and len(stand_ins) < len(kept):
+            way = "without"
+        text = take_out(sentence, kept) if way == "without" else stand_in(sentence, kept, stand_ins)
+        source, _ = self._casings
+        is_in_capitals = self._is_in_capitals(text)
+        if is_in_capitals:
+            text = capitalize(text, source)
+        if self.splitter and base_language(self.splitter.language) == "en" and is_title(text):
+            text = untitle(text, self._rarity)
+        return text, Unit([], sentence, kept, tuple(stand_ins), way, is_in_capitals)
+
+    def _is_in_capitals(self, text: str) -> bool:
+        """True if a sentence is read in small letters: several words in capitals, or one that is known so."""
         if is_in_capitals(text):
-            casing, _ = self._casings
-            sentences = [capitalize(sentence, casing) for sentence in sentences]
-        if self.splitter and base_language(self.splitter.language) == "en":
-            sentences = [untitle(sentence, self._rarity) if is_title(sentence) else sentence for sentence in sentences]
-        return sentences
+            return True
+        words = _WORD.findall(text)
+        if self.splitter is None or len(words) != 1 or len(words[0]) < 2 or not words[0].isupper():
+            return False
+        source, _ = self._casings
+        return self._rarity(capitalize(words[0], source)) < self._rarity(words[0])
+
+    def _units(self, draft: Unit, tokens: list[str]) -> list[Unit]:
+        """A unit with its tokens, or its parts if they are too many."""
+        parts = list(self._cut(tokens))
+        if len(parts) > 1:  # each with the placeholders that it has; other stand-ins are not looked for
+            left = list(zip(draft.kept, draft.stand_ins, strict=True)) if draft.way == "placeholders" else []
+            units = []
+            for part in parts:
+                inside = [left.pop(0) for token in part if left and token == left[0][1]]
+                kept = tuple(span for span, _ in inside)
+                symbols = tuple(symbol for _, symbol in inside)
+                units.append(dataclasses.replace(draft, kept=kept, stand_ins=symbols, **self._tokens(part)))
+            return units
+        return [dataclasses.replace(draft, **self._tokens(tokens, draft.is_copied))]
+
+    def _tokens(self, tokens: list[str], is_copied: bool = False) -> dict[str, Any]:
+        """Tokens of a unit, and what the model makes of them."""
+        letters = [token for token in tokens if any(map(str.isalpha, token))]
+        ids = self.processor.src_vocabulary.encode(letters)
+        unread = ids.count(UNK_ID)
+        is_unread = self.splitter is not None and not self.dictionary and unread == len(ids)
+        return {"tokens": tokens, "is_copied": is_copied or not letters or is_unread, "unread": unread}
 
     @property
     def _casings(self) -> tuple[Casing, Casing]:
@@ -211,3 +354,13 @@ class Reader:
 
 def _as_text(tokens: Sequence[str], tokenizer: Tokenizer) -> str:
     return " ".join(CONTROL.sub("", tokenizer.detokenize(tokens)).split())
+
+
+def _without_line_breaks(gap: str) -> str:
+    """White space in which a line break is a space, as a translation is one line."""
+    return "".join(character if len(f"a{character}a".splitlines()) == 1 else " " for character in gap)
+
+
+def batched(edges: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Pairs of numbers: the first and the second, the third and the fourth, and so on."""
+    yield from zip(edges[::2], edges[1::2], strict=True)

@@ -55,6 +55,9 @@ def translate(
     with_attention: bool = False,
     attention: AnyPath | None = None,
     dictionary: AnyPath | None = None,
+    keep: AnyPath | None = None,
+    glossary: AnyPath | None = None,
+    protect: bool = True,
     split_sentences: bool = True,
     prefix: str | None = None,
     overwrite: bool = False,
@@ -81,6 +84,9 @@ def translate(
         with_attention: Write the attention weights into `format` jsonl too.
         attention: Draw the attention weights of the sentence.
         dictionary: Translations of words that the model does not know: source word, tab, translation on each line.
+        keep: Names that stay as they are, one on each line.
+        glossary: Terms and the translations that they must have: term, tab, translation on each line.
+        protect: Take placeholders, addresses, tags, emoji and numbers over as they are.
         split_sentences: Translate the sentences of a line one by one, and long ones in parts.
         prefix: Words that the translation begins with, for one sentence, which is not split. The last one may go on,
             unless a space follows it.
@@ -93,6 +99,7 @@ def translate(
         NmtError: Options conflict, or the model, the input or the output cannot be used.
     """
     source, target, picture, entries = map(as_path, (input, output, attention, dictionary))
+    names, terms = map(as_path, (keep, glossary))
     whole = source is not None and target is not None and source.is_file() and not is_stream(target)
     _check_conflicts(
         sentence=sentence is not None,
@@ -111,7 +118,7 @@ def translate(
     warn_of_file(sentence or "", "input")
     read = [] if sentence is not None else [source or Path("/dev/stdin")]
     replace = overwrite or (resume and target is not None and is_unfinished(target))
-    check_files({"output": target, "attention": picture}, [*read, entries], overwrite=replace)
+    check_files({"output": target, "attention": picture}, [*read, entries, names, terms], overwrite=replace)
     name, opened = _open_text(sentence, source)
     with opened as stream:
         translator = load(
@@ -123,6 +130,9 @@ def translate(
             overrides=overrides,
             split_sentences=split_sentences,
             dictionary=entries,
+            protect=protect,
+            keep=names,
+            glossary=terms,
             allowed_classes=allowed_classes,
         )
         translator.check_n_best(n_best)
@@ -286,12 +296,14 @@ def describe(translator: Translator, source: Path, shape: Format) -> Origin:
     """Everything that determines a translation: two with the same description are identical."""
     reader = translator.reader
     entries = None if reader.dictionary is None else repr(sorted(reader.dictionary.items()))
+    protection = None if reader.protection is None else repr((reader.protection.names, reader.protection.terms))
     return {
         "version": __version__,
         "input": sha256(source)[:CHECKSUM],
         "model": _model_identity(translator),
         **translator.options.model_dump(),
         "split_sentences": reader.splitter is not None,
+        "protection": protection and hashlib.sha256(protection.encode()).hexdigest()[:CHECKSUM],
         "dictionary": entries and hashlib.sha256(entries.encode()).hexdigest()[:CHECKSUM],
         "device": translator.model.device.type,
         "format": shape.name,

@@ -34,6 +34,8 @@ class Translation:
         truncated: True if the source was longer than the model can read.
         token_log_probs: Natural logarithm of the probability of each target token; empty where it is not known.
         unknown: How many of the target tokens the model predicted as unknown, replaced or not.
+        unread: How many of the source tokens the model does not know.
+        is_copied: True if it is the source as it is: a text without letters, or one that the model cannot read.
         sentences: The translations of the sentences of a line that was split; empty where it was not.
     """
 
@@ -46,6 +48,8 @@ class Translation:
     truncated: bool = False
     token_log_probs: list[float] = field(default_factory=list)
     unknown: int = 0
+    unread: int = 0
+    is_copied: bool = False
     sentences: list[Translation] = field(default_factory=list)
 
     @property

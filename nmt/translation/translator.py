@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import overload
 
 import torch
@@ -22,6 +23,7 @@ from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import WORD_BEGINNING
 from nmt.text.vocabulary import EOS_ID
+from nmt.translation.protection import Protection, Way
 from nmt.translation.reader import MAX_SOURCE_LENGTH, Reader, Unit
 from nmt.translation.repairs import copy_misspelled, is_loop
 from nmt.translation.translation import Translation
@@ -38,6 +40,8 @@ Advance = Callable[[int], object]
 """Called with the number of finished texts."""
 Finish = Callable[[Iterable[int]], object]
 """Called with the numbers of finished sentences."""
+NEXT_WAY: dict[Way, Way] = {"placeholders": "without", "plain": "numbers", "numbers": "without"}
+"""How a sentence is read again whose translation has lost a span."""
 
 
 class Translator:
@@ -51,6 +55,7 @@ class Translator:
             all models.
         splitter: Finds the sentences of a text, which are translated one by one; None takes a text as it is.
         dictionary: Translations of words that the model does not know, by the word as it reads it.
+        protection: Spans that translations take over, with a splitter; None protects none.
         frozen: True if the models' parameters never change, so that prepared weights can be reused.
         description: Path, direction and attention of the models, in words.
 
@@ -70,6 +75,7 @@ class Translator:
         *,
         splitter: SentenceSplitter | None = None,
         dictionary: Mapping[str, str] | None = None,
+        protection: Protection | None = None,
         frozen: bool = False,
         description: str = "",
     ) -> None:
@@ -81,7 +87,7 @@ class Translator:
         limits = filter(None, (model.encoder.max_length for model in self.searcher.models))
         max_length = min([MAX_SOURCE_LENGTH, *(limit - 1 for limit in limits)])
         part = _longest_part(options, max_length)
-        self.reader = Reader(processor, splitter, dictionary, max_length=max_length, longest_part=part)
+        self.reader = Reader(processor, splitter, dictionary, protection, max_length=max_length, longest_part=part)
 
     def __repr__(self) -> str:
         models = self.searcher.models
@@ -101,6 +107,20 @@ class Translator:
         translator.options = options
         translator.searcher = Searcher(self.searcher.models, options, frozen=self.searcher.frozen)
         translator.reader = self.reader.with_longest_part(_longest_part(options, self.reader.max_length))
+        return translator
+
+    def reading_documents(self, splitter: SentenceSplitter) -> Translator:
+        """A translator with the same models that reads text as people send it: by sentences, with protected spans."""
+        translator = copy.copy(self)
+        reader = self.reader
+        translator.reader = Reader(
+            reader.processor,
+            splitter,
+            reader.dictionary,
+            Protection(),
+            max_length=reader.max_length,
+            longest_part=reader.longest_part,
+        )
         return translator
 
     @overload
@@ -343,20 +363,47 @@ class Translator:
             CheckpointError: The model's probabilities are not finite.
         """
         self.check_n_best(n_best)
+        translations: list[list[Translation]] = [[] for _ in units]
+        waiting = dict(enumerate(units))
+        while waiting:
+            ways = {unit.way for unit in waiting.values()}
+            asked = with_alignment or "without" in ways
+            done = self._translate_as_read(list(waiting.values()), n_best, asked, finish)
+            again: dict[int, Unit] = {}
+            for (n, unit), ranked in zip(waiting.items(), done, strict=True):
+                whole = [self.reader.put_back(unit, translation) for translation in ranked]
+                translations[n] = [translation for translation in whole if translation is not None]
+                if not translations[n]:
+                    again[n] = self.reader.read_again(unit, NEXT_WAY[unit.way])
+                if asked and not with_alignment:
+                    translations[n] = [replace(translation, alignment=None) for translation in translations[n]]
+            waiting = again
+            finish = _ignore  # a unit is counted once
+        return translations
+
+    def _translate_as_read(
+        self, units: Sequence[Unit], n_best: int, with_alignment: bool, finish: Finish
+    ) -> list[list[Translation]]:
+        """The translations of each unit with what stands in for its spans, best first."""
         copied = [n for n, unit in enumerate(units) if unit.is_copied]
         finish(copied)
         sources = [[] if unit.is_copied else unit.tokens for unit in units]
-        translations = self._search(sources, n_best, with_alignment, finish=finish)
+        demand = self.reader.demand(units)
+        constraints = [] if demand is None else [demand]
+        translations = self._search(sources, n_best, with_alignment, constraints, finish=finish)
         heads = next((best.alignment.size(1) for best, *_ in translations if best.alignment is not None), 1)
         if self.repairs:
-            translations = self._without_loops(sources, translations, n_best, with_alignment)
+            translations = self._without_loops(sources, translations, n_best, with_alignment, constraints)
             copied += [n for n, ranked in enumerate(translations) if not ranked]
             translations = [
                 [copy_misspelled(translation, self.reader) for translation in ranked] for ranked in translations
             ]
         for n in copied:
-            translations[n] = [self._copy(units[n].tokens, heads if with_alignment else 0)]
-        return translations
+            translations[n] = [self._copy(units[n], heads if with_alignment else 0)]
+        return [
+            [replace(translation, unread=unit.unread) for translation in ranked] if unit.unread else ranked
+            for unit, ranked in zip(units, translations, strict=True)
+        ]
 
     def _without_loops(
         self,
@@ -364,10 +411,12 @@ class Translator:
         translations: Sequence[list[Translation]],
         n_best: int,
         with_alignment: bool,
+        constraints: Sequence[Constraint],
     ) -> list[list[Translation]]:
         """Translations, where the best one is a loop those in the beam that are none, perhaps none at all."""
         loops = [n for n, ranked in enumerate(translations) if is_loop(sources[n], ranked[0], self.reader)]
-        beams = self._search([sources[n] for n in loops], self.options.beam_size, with_alignment)
+        selected = [constraint.select(loops) for constraint in constraints]
+        beams = self._search([sources[n] for n in loops], self.options.beam_size, with_alignment, selected)
         chosen = list(translations)
         for n, beam in zip(loops, beams, strict=True):
             fitting = [
@@ -378,17 +427,18 @@ class Translator:
             chosen[n] = fitting[:n_best]
         return chosen
 
-    def _copy(self, src_tokens: list[str], heads: int) -> Translation:
-        """A source as its own translation, with an alignment of so many heads."""
-        tokens = self.reader.cut_off(src_tokens)
+    def _copy(self, unit: Unit, heads: int) -> Translation:
+        """A unit as its own translation, with an alignment of so many heads."""
+        tokens = self.reader.cut_off(unit.tokens)
         alignment = torch.eye(len(tokens) + 1)[:, None].expand(-1, heads, -1) if tokens and heads else None
         return Translation(
-            self.reader.write_source(tokens),
+            self.reader.write_copy(unit),
             tokens,
             tokens,
             alignment=alignment,
-            truncated=len(src_tokens) > len(tokens),
+            truncated=len(unit.tokens) > len(tokens),
             token_log_probs=[0.0] * len(tokens),
+            is_copied=bool(tokens),
         )
 
     @plain_torch()
@@ -402,6 +452,10 @@ class Translator:
         if not tree.best:
             raise CheckpointError(DIVERGED)
         return tree
+
+
+def _ignore(numbers: Iterable[int]) -> None:
+    """Finished sentences that nobody counts."""
 
 
 def _longest_part(options: DecodeSection, max_length: int) -> int:

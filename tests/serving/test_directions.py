@@ -3,6 +3,7 @@
 import pytest
 from real_server import golden, golden_config
 
+from nmt.serving.detection import rank_languages
 from nmt.serving.directions import Directions, ServedDirection
 from nmt.text.direction import Direction
 from nmt.text.languages import language_name
@@ -36,7 +37,7 @@ def test_models_are_found_by_their_languages() -> None:
 
 @pytest.mark.parametrize(
     ("text", "language"),
-    [("the dog is big", "en"), ("der Hund ist groß", "de"), ("the Hund is big", "en"), ("in", "de")],
+    [("the dog is big", "en"), ("der Hund ist groß", "de"), ("the Hund is big", "en")],
 )
 def test_the_language_is_detected_by_its_words(text: str, language: str) -> None:
     found = Directions([EN, DE]).detect(text)
@@ -52,7 +53,23 @@ def test_unknown_words_lower_the_confidence() -> None:
     texts = ["the dog", "the Hund", "Hund", "", " \n"]
     assert [directions.detect(text)[0].confidence for text in texts] == [100, 50, 0, 0, 0]
     same = Directions([EN, direction("fr", "en", "the a dog is big in")])
-    assert [each.confidence for each in same.detect("the dog")] == [50, 50]
+    first, second = same.detect("the dog")  # both know all words: the library tells the languages apart
+    assert (first.language, second.language) == ("en", "fr")
+    assert first.confidence > 90
+    assert first.confidence + second.confidence == pytest.approx(100, abs=0.2)
+
+
+@pytest.mark.parametrize("text", ["日本語", "Привет мир", "🥂 !"])
+def test_text_that_no_model_can_read_has_no_confidence(text: str) -> None:
+    assert [each.confidence for each in Directions([EN, DE]).detect(text)] == [0, 0]
+
+
+def test_languages_are_ranked_among_those_that_are_served() -> None:
+    ranked = rank_languages("Das ist ein sehr altes Haus.", ["en", "deu", "nl"])
+    assert sum(ranked.values()) == pytest.approx(1)
+    assert max(ranked, key=lambda language: ranked[language]) == "deu"
+    assert rank_languages("HIja'", ["tlh"]) == {"tlh": 1.0}
+    assert rank_languages("Das ist alt.", ["tlh", "de"])["tlh"] == pytest.approx(0.5)  # as probable as the others
 
 
 def test_names_of_languages() -> None:

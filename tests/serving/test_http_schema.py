@@ -50,7 +50,7 @@ def test_requests_and_replies_are_described(client: httpx.Client, document: dict
     for more in ({}, {"q": [TEXT], "source": "auto", "alternatives": 2}):
         reply = client.post("/translate", json={**FIELDS, **more}).json()
         assert TranslateReply.model_validate(reply).model_dump(exclude_none=True) == reply
-    assert "joint vocabulary it is a guess" in posts["/detect"]["summary"]
+    assert "of those that the server translates" in posts["/detect"]["summary"]
     (detected,) = client.post("/detect", data={"q": TEXT}).json()
     assert set(detected) == set(schemas["Detection"]["properties"])
     assert all(set(each) == set(schemas["Language"]["properties"]) for each in client.get("/languages").json())

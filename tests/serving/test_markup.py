@@ -1,6 +1,7 @@
 """Translation of HTML: no tag, attribute or text is lost or duplicated, for any document and model."""
 
 import random
+import re
 import time
 from html.parser import HTMLParser
 from typing import Any
@@ -53,7 +54,7 @@ def shout(document: Document) -> str:
         ("<script>a<b>'<p>&lt;'</script>b", ["b"], "<script>a<b>'<p>&lt;'</script>B"),
         ("<STYLE>a</style >b<textarea>c<p></textarea>", ["b"], "<style>a</style>B<textarea>c&lt;p&gt;</textarea>"),
         ("<pre>a <b>b</b><pre>c</pre></pre>d", ["d"], "<pre>a <b>b</b><pre>c</pre></pre>D"),
-        ("run <code>ls <b>-l</b><!--x--></code> now", ["run now"], "RUN <code>ls <b>-l</b><!--x--></code> NOW"),
+        ("run <code>ls <b>-l</b><!--x--></code> now", ["run \ue000 now"], "RUN <code>ls <b>-l</b><!--x--></code> NOW"),
         ("<div translate=no>a<p>b</p></div><p>c", ["c"], '<div translate="no">a<p>b</p></div><p>C</p>'),
         ("<p translate='yes' title='translate=no'>a", ["a"], '<p translate="yes" title="translate=no">A</p>'),
         ("a <b>b<div>c</div>d</b> e", ["a", "b", "c", "d", "e"], "A <b>B<div>C</div>D</b> E"),
@@ -78,6 +79,47 @@ def test_text_is_translated_and_the_rest_is_kept(source: str, texts: list[str], 
     document = read_html(source)
     assert document.texts == texts
     assert shout(document) == expected
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'I am old, <span translate="no">@bob</span>!',
+        'Do you know <span translate="no">{name}</span>?',
+        'I know <span translate="no">{name}</span>, and she sleeps.',
+        "I saw <code>x</code>, <code>y</code> and <code>z</code>.",
+        'Hello <span translate="no">@bob</span>, I am <b>old</b>.',
+        '<span class="notranslate">A B</span> is old, and 1,000.50 too.',
+    ],
+)
+def test_protected_text_has_a_space_beside_a_word_and_none_before_a_mark(source: str) -> None:
+    reader = golden().reader
+    document = read_html(source)
+    passages = reader.read(document.texts)
+    (units,) = [passage.units for passage in passages]
+    ranked = golden().translate_units(units, 1, with_alignment=True)
+    found = document.render([reader.join(passages[0], ranked)[0]], golden().processor)
+    for match in re.finditer(r"<(span|code)\b.*?</\1>", source):
+        assert found.count(match[0]) >= 1
+    for match in re.finditer(r"(.?)<(?:span|code)\b.*?</(?:span|code)>(.?)", found):
+        assert match[1] in ("", " ", ">")
+        assert match[2] in ("", " ", "<", *",.!?")
+    assert ("1,000.50" in found) == ("1,000.50" in source)
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ("I am old.<sup>1</sup> She sleeps.", ["I am old. She sleeps."]),
+        ("x<sup>2</sup> and 10<sup>th and</sup> a<sup>[12]</sup>", ["x and 10th and a"]),
+        ("<ruby>book<rp>(</rp><rt>livre</rt><rp>)</rp></ruby> is old", ["book is old"]),
+    ],
+)
+def test_footnotes_and_ruby_are_no_running_text(source: str, texts: list[str]) -> None:
+    document = read_html(source)
+    assert document.texts == texts
+    kept = re.findall(r"<rt>.*?</rt>|<sup>[\[\d\]]+</sup>", source)
+    assert all(shout(document).count(part) == 1 for part in kept)
 
 
 def element(name: str, first: int, last: int, *children: Element) -> Element:

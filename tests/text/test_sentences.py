@@ -20,6 +20,15 @@ from nmt.text.sentences import SentenceSplitter, is_title, split_tokens, untitle
         ("en", ["He left.", '"I am here."', "(Why?)", "Yes!"]),
         ("en", ["He said (really!) no.", "Version 1.5 is at example.org, e.g. This one"]),
         ("de", ["Am 3. Oktober war z. B. Feiertag.", "Wirklich?!", "»Ja.«", "Nr. 5."]),
+        ("en", ["It is 5 p.m.", "She sleeps."]),
+        ("en", ["We met in the U.S.", "She is old."]),
+        ("en", ["Tom works for Acme Inc.", "He is old."]),
+        ("en", ["This is plan B.", "It is old.", "So do I.", "Tom came."]),
+        ("en", ["He lives in Washington D.C.", "She lives in Boston."]),
+        ("en", ["Tom J. Smith and J. F. Kennedy came.", "Don't go."]),
+        ("en", ["I booked it for 10:30.", "It is almost 11.", "Go!"]),
+        ("de", ["Ich kam um 7.", "Tom schlief.", "Der 2. Weltkrieg begann."]),
+        ("de", ["Wir aßen Brot, Kuchen usw.", "Dann kam Dr. Bell.", "Das ist Vitamin C.", "Er weiß es."]),
         ("es", ["Hola.", "¿Qué tal?", "¡Bien!"]),
         ("zh", ["你好。", "你是谁？", "“我。”", "他走了"]),
         ("el", ["Ναι.", "Όχι."]),
@@ -49,6 +58,12 @@ def test_nothing_of_a_line_is_lost(line: str) -> None:
     assert "".join("".join(found).split()) == "".join(line.split())
     assert len(found) == 1 or all(sentence == sentence.strip() != "" for sentence in found)
     assert all(SentenceSplitter("en")(sentence) == [sentence] for sentence in found)
+
+
+def test_no_sentence_ends_inside_a_span() -> None:
+    line = "See `a. B` here. Now go."
+    assert SentenceSplitter("en").find(line) == [(0, 7), (8, 16), (17, 24)]
+    assert SentenceSplitter("en").find(line, [(4, 10)]) == [(0, 16), (17, 24)]
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,8 @@ def test_sentences_of_a_line_are_translated_one_by_one(cli: Cli, tmp_path: Path)
         return found.out.split("\n")[:-1]
 
     apart = translate("He is old.\nShe was happy!\nIs it?\n")
-    assert translate("He is old. She was happy!  Is it?\n\n") == [" ".join(apart), ""]
+    assert translate("He is old. She was happy! Is it?\n\n") == [" ".join(apart), ""]
+    assert translate("  He is old.   She was happy!\tIs it? \n") == ["  {}   {}\t{} ".format(*apart)]
     (whole,) = translate("He is old. She was happy! Is it?\n", "--no-split-sentences")
     assert whole != " ".join(apart)
     first, second = translate("He is old.\nShe was happy!\n", "--format", "pharaoh")

@@ -21,7 +21,7 @@ from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import WhitespaceTokenizer, WordTokenizer
 from nmt.text.vocabulary import EOS_ID, UNK_ID, Vocabulary
-from nmt.translation.reader import MAX_SOURCE_LENGTH, Passage
+from nmt.translation.reader import MAX_SOURCE_LENGTH, Unit
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 
@@ -237,7 +237,7 @@ def test_n_best_is_at_most_the_beam_size(n_best: int) -> None:
 def test_lines_in_capitals_are_read_and_written_by_the_rules_of_their_languages() -> None:
     turkish = Translator(random_model(), processor(), DecodeSection(), splitter=SentenceSplitter("tr", "tr"))
     assert read(turkish, ["KIRMIZI İP. SICAK SU"]) == [[["Kırmızı", "ip."], ["Sıcak", "su"]]]
-    [joined] = turkish.reader.join(Passage("KIRMIZI İP", []), [[Translation("iyi ışık", [], [])]])
+    [joined] = [turkish.reader.put_back(Unit([], is_in_capitals=True), Translation("iyi ışık"))]
     assert joined.text == "İYİ IŞIK"
 
 

@@ -1,0 +1,91 @@
+"""Terms with the translations that they must have, and names that stay as they are, from files of a user."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from nmt.system.errors import DataError, shorten
+from nmt.system.files import read_bytes
+from nmt.system.limits import MAX_LINE, MAX_TEXT_FILE, OVERLONG
+
+MOST_WORDS = 20
+"""Maximum number of words of a term or name."""
+
+
+def read_glossary(path: Path) -> dict[str, str]:
+    """Read a glossary: a term, a tab and its translation on each line; empty lines are skipped.
+
+    Args:
+        path: UTF-8 text.
+
+    Returns:
+        Translations by term.
+
+    Raises:
+        DataError: There is no entry, or a line is malformed, contradicts an earlier one, or has a translation that is
+            a term itself.
+        OSError: The file cannot be read.
+    """
+    terms: dict[str, str] = {}
+    known: dict[str, str] = {}  # terms in small letters
+    numbers: dict[str, int] = {}
+    for number, line in _lines(path):
+        fields = [" ".join(field.split()) for field in line.split("\t")]
+        if len(fields) != 2 or not all(fields):
+            raise DataError(
+                f"{path}, line {number}: {shorten(repr(line))} is not an entry; write a term, a tab and its translation"
+            )
+        term, translation = fields
+        for text in fields:
+            _check_length(path, number, text)
+        earlier = known.setdefault(term.lower(), translation)
+        if earlier != translation:
+            here, before = (shorten(repr(text)) for text in (translation, earlier))
+            raise DataError(f"{path}, line {number}: {term!r} is {here} here and {before} before; keep one of them")
+        terms[term] = translation
+        numbers[term] = number
+    if not terms:
+        raise DataError(f"{path}: has no entries; write a term, a tab and its translation on each line")
+    for term, translation in terms.items():
+        if translation.lower() in known and translation.lower() != term.lower():
+            raise DataError(
+                f"{path}, line {numbers[term]}: the translation {translation!r} of {term!r} is a term too; leave out "
+                "one of the two"
+            )
+    return terms
+
+
+def read_names(path: Path) -> list[str]:
+    """Read names that stay as they are: one on each line; empty lines are skipped.
+
+    Raises:
+        DataError: There is no name, or a line is not a name.
+        OSError: The file cannot be read.
+    """
+    names = []
+    for number, line in _lines(path):
+        name = " ".join(line.split())
+        _check_length(path, number, name)
+        names.append(name)
+    if not names:
+        raise DataError(f"{path}: has no names; write one on each line")
+    return names
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not empty, with their numbers."""
+    try:
+        text = read_bytes(path, MAX_TEXT_FILE).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = error.object.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{path}, line {number}: not UTF-8; convert it to UTF-8 first") from None
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line.encode()) > MAX_LINE:
+            raise DataError(f"{path}, line {number}: {OVERLONG}; write one entry per line")
+        if line.strip():
+            yield number, line.rstrip("\r")
+
+
+def _check_length(path: Path, number: int, text: str) -> None:
+    words = len(text.split())
+    if words > MOST_WORDS:
+        raise DataError(f"{path}, line {number}: {shorten(text)!r} has {words} words; write at most {MOST_WORDS}")

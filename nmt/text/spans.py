@@ -1,0 +1,100 @@
+"""Spans of text that a translation takes over as they are: placeholders, addresses, marks, emoji, numbers, names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+PICTURES = "\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff"
+"""Characters that are emoji."""
+_URL = r"(?:\b[a-z][a-z0-9+.-]{1,20}://|\bwww\.)[^\s<>\"'`\u201c\u201d]+"
+_EMAIL = r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+_CODE = r"`[^`\n]+`"
+_BRACES = r"[$#%]?\{\{[^{}\n]{1,80}\}\}|[$#%]?\{[^{}\n]{1,80}\}|\$\([^()\n]{1,80}\)"
+_DIRECTIVE = r"%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh|ll|[hlLzjt])?[a-zA-Z@](?![a-zA-Z])"
+_FORMAT = rf"%\([\w.-]+\)[a-z]|{_DIRECTIVE}|(?<!\w)%\w+%(?!\w)"
+_TAG = r"</?[A-Za-z][^<>\n]*>"
+_MARKS = r"\*\*|__|~~"
+_LINK = r"\]\([^()\s]+\)"
+_HANDLE = r"(?<![\w@#&])[@#][^\W_][\w-]*"
+_EMOJI = rf"[{PICTURES}][{PICTURES}\ufe0e\ufe0f\u200d\u20e3\U000e0020-\U000e007f]*"
+_NUMBER = r"(?<![\w.,])[+\-\u2212]?\d(?:[\d.,:/'\u2019\u066b\u066c\u2013-]*\d)?(?![\w])"
+_RESERVED = r"\u27e6\d+\u27e7"
+_OPAQUE = r"[\ue000-\uf8ff]"
+_ANY = re.compile(
+    "|".join(
+        f"(?P<{kind}>{pattern})"
+        for kind, pattern in {
+            "code": _CODE,
+            "url": _URL,
+            "email": _EMAIL,
+            "link": _LINK,
+            "braces": _BRACES,
+            "tag": _TAG,
+            "format": _FORMAT,
+            "marks": _MARKS,
+            "handle": _HANDLE,
+            "emoji": _EMOJI,
+            "number": _NUMBER,
+            "reserved": _RESERVED,
+            "opaque": _OPAQUE,
+        }.items()
+    ),
+    re.IGNORECASE,
+)
+_AFTER = ".,;:!?\u2026)]}'\"\u3002\uff0c\uff01\uff1f\u060c\u061f"
+"""Characters at the end of an address that belong to the sentence around it."""
+_BRACKETS = {")": "(", "]": "[", "}": "{"}
+
+
+class Span(NamedTuple):
+    """A part of a text that a translation takes over as it is.
+
+    Attributes:
+        begin: Its first character.
+        end: The character after its last one.
+        kind: What it is: code, url, email, link, braces, tag, format, marks, handle, emoji, number, reserved,
+            opaque (a character of the private use area, which stands for a part of a document) or name.
+    """
+
+    begin: int
+    end: int
+    kind: str
+
+
+def find_spans(text: str, names: Collection[str] = ()) -> list[Span]:
+    """The spans of a text, in order; none overlaps another.
+
+    Args:
+        text: The text.
+        names: Words, or several, that are spans wherever they stand as whole words, with the same capitals.
+    """
+    spans = [_trimmed(text, match) for match in _ANY.finditer(text)]
+    if names:
+        spans += _without_overlap(_find_names(text, names), spans)
+    return sorted(spans)
+
+
+def _trimmed(text: str, match: re.Match[str]) -> Span:
+    """A match as a span; an address ends before the punctuation of its sentence."""
+    kind = str(match.lastgroup)
+    begin, end = match.span()
+    if kind == "url":
+        while text[end - 1] in _AFTER:
+            opening = _BRACKETS.get(text[end - 1])
+            if opening and text.count(opening, begin, end) >= text.count(text[end - 1], begin, end):
+                break
+            end -= 1
+    return Span(begin, end, kind)
+
+
+def _find_names(text: str, names: Collection[str]) -> Iterable[Span]:
+    """The longest names first, where two begin at the same place."""
+    pattern = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    for match in re.finditer(rf"(?<!\w)(?:{pattern})(?!\w)", text):
+        yield Span(match.start(), match.end(), "name")
+
+
+def _without_overlap(spans: Iterable[Span], others: Collection[Span]) -> list[Span]:
+    return [span for span in spans if all(span.end <= taken.begin or taken.end <= span.begin for taken in others)]

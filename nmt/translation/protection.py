@@ -1,0 +1,246 @@
+"""Spans that a translation takes over: stand-ins for them in the source, and the spans again in the translation.
+
+A model with placeholders (`text.placeholders`) has learnt to copy them, and the search demands each. For another model
+numbers stand as they are, or small numbers stand in for the spans, as any model copies those; where one is lost, the
+sentence is translated without the spans, which attention then places.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import torch
+
+from nmt.system.errors import CONTROL
+from nmt.text.spans import find_spans
+from nmt.text.tokenizers import WORD_BEGINNING
+from nmt.translation.words import align_words
+
+if TYPE_CHECKING:
+    from nmt.text.processor import TextProcessor
+    from nmt.translation.translation import Translation
+
+Way = Literal["placeholders", "plain", "numbers", "without"]
+"""How a sentence with spans is read: with placeholders, as it is, with small numbers for the spans, or without them."""
+NUMBERS = ("25", "30", "17", "42", "15", "60", "12", "80", "35", "70", "18", "90", "45", "20", "50", "16", "75", "40")
+"""Numbers that stand in for spans: training text has them, and no other word depends on which it is."""
+_CLOSING = ".,;:!?\u2026)]}%\u2019\u201d\u00bb\u203a\u3002\uff0c\uff01\uff1f\u060c\u061b\u061f"
+_OPENING = "([{\u00bf\u00a1\u201c\u201e\u00ab\u2039"
+_UNSEEN = re.compile(rf"[\s{WORD_BEGINNING}]+|{CONTROL.pattern}")
+
+
+class Kept(NamedTuple):
+    """A span of a sentence.
+
+    Attributes:
+        begin: Its first character.
+        end: The character after its last one.
+        text: What the translation has in its place: the same text, or the translation of a term.
+        kind: That of the span.
+    """
+
+    begin: int
+    end: int
+    text: str
+    kind: str
+
+
+class Protection:
+    """Finds the spans of a text that its translation takes over.
+
+    Args:
+        names: Words, or several, that stay as they are.
+        terms: Words, or several, with their translations; found in any case.
+    """
+
+    def __init__(self, names: Sequence[str] = (), terms: Mapping[str, str] | None = None) -> None:
+        self.names = tuple(names)
+        self.terms = dict(terms or {})
+        self._translations = {term.lower(): translation for term, translation in self.terms.items()}
+        alternatives = "|".join(re.escape(term) for term in sorted(self.terms, key=len, reverse=True))
+        self._pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE) if alternatives else None
+
+    def find(self, text: str) -> list[Kept]:
+        """The spans of a text in order: terms, then names, then addresses, numbers and other marks around them."""
+        kept = []
+        if self._pattern is not None:
+            for match in self._pattern.finditer(text):
+                kept.append(Kept(*match.span(), self._translations[match[0].lower()], "term"))
+        for span in find_spans(text, self.names):
+            if all(span.end <= term.begin or term.end <= span.begin for term in kept):
+                kept.append(Kept(*span[:2], text[span.begin : span.end], span.kind))
+        return sorted(kept)
+
+
+def stand_in(sentence: str, kept: Sequence[Kept], stand_ins: Sequence[str]) -> str:
+    """A sentence with other texts in place of its spans."""
+    parts = []
+    position = 0
+    for span, symbol in zip(kept, stand_ins, strict=True):
+        parts += [sentence[position : span.begin], symbol]
+        position = span.end
+    return "".join([*parts, sentence[position:]])
+
+
+def take_out(sentence: str, kept: Sequence[Kept]) -> str:
+    """A sentence without its spans, with single spaces where they were."""
+    return " ".join(stand_in(sentence, kept, [""] * len(kept)).split())
+
+
+def choose_numbers(sentence: str, number: int) -> list[str]:
+    """Numbers that stand in for spans, none of which a sentence has; fewer than asked for if there are no more."""
+    return [text for text in NUMBERS if text not in sentence][:number]
+
+
+def put_back(
+    translation: Translation, kept: Sequence[Kept], stand_ins: Sequence[str], sentence: str
+) -> Translation | None:
+    """A translation with the spans in place of what stood in for them; None unless it has each as often as the source.
+
+    Args:
+        translation: As the model wrote it.
+        kept: The spans.
+        stand_ins: What stands in for each, in the same order; one may stand in for several.
+        sentence: The source with its spans, whose spaces around a span the translation keeps.
+    """
+    expected = Counter(stand_ins)
+    places = [(match.start(), match.end(), symbol) for symbol in expected for match in _find(symbol, translation.text)]
+    if Counter(symbol for _, _, symbol in places) != expected:
+        return None
+    waiting = {
+        symbol: [span for span, text in zip(kept, stand_ins, strict=True) if text == symbol] for symbol in expected
+    }
+    chosen = [(begin, end, waiting[symbol].pop(0)) for begin, end, symbol in sorted(places)]
+    text = translation.text
+    parts = []
+    position = 0
+    for begin, end, span in chosen:
+        before = text[position:begin]
+        is_apart = before[-1:].isalnum() and sentence[: span.begin][-1:].isspace()
+        parts += [before, " " if is_apart else "", span.text]
+        if text[end : end + 1].isalnum() and sentence[span.end : span.end + 1].isspace():
+            parts.append(" ")
+        position = end
+    whole = "".join([*parts, text[position:]])
+    tokens = _with_spans(translation.tokens, translation.text, [(begin, end, span.text) for begin, end, span in chosen])
+    pairs = zip(kept, stand_ins, strict=True)
+    src = _with_source_spans(
+        translation.src_tokens, [(symbol, sentence[span.begin : span.end]) for span, symbol in pairs]
+    )
+    return dataclasses.replace(translation, text=whole, tokens=tokens, src_tokens=src)
+
+
+def _find(symbol: str, text: str) -> list[re.Match[str]]:
+    pattern = re.escape(symbol)
+    if symbol[0].isdigit():
+        pattern = rf"(?<![\w.,-]){pattern}(?![\w]|[.,:-]\d)"
+    return list(re.finditer(pattern, text))
+
+
+def _with_spans(tokens: Sequence[str], text: str, places: Sequence[tuple[int, int, str]]) -> list[str]:
+    """Tokens with the texts at some places of their text replaced: the first token of each has it, others nothing."""
+    ends: list[int] = []  # visible characters up to the end of each token
+    for token in tokens:
+        ends.append((ends[-1] if ends else 0) + _count_visible(token))
+    changed = list(tokens)
+    for begin, end, replacement in places:
+        first = bisect_left(ends, _count_visible(text[:begin]) + 1)
+        last = bisect_left(ends, _count_visible(text[:end]))
+        if first < len(changed):
+            lead = WORD_BEGINNING if changed[first].startswith(WORD_BEGINNING) else ""
+            for place in range(first, min(last, len(changed) - 1) + 1):
+                changed[place] = ""
+            changed[first] = lead + replacement
+    return changed
+
+
+def _with_source_spans(tokens: Sequence[str], replacements: Sequence[tuple[str, str]]) -> list[str]:
+    """Source tokens with the spans in place of what stood in for them, from left to right."""
+    changed = list(tokens)
+    text = "".join(tokens)
+    position = 0
+    for symbol, replacement in replacements:
+        begin = text.find(symbol, position)
+        if begin < 0:
+            return changed
+        position = begin + len(symbol)
+        length = 0
+        for place, token in enumerate(tokens):
+            overlaps = length < position and begin < length + len(token)
+            if overlaps:
+                is_first = length <= begin
+                kept = token[: max(0, begin - length)] if is_first else ""
+                changed[place] = kept + replacement if is_first else ""
+            length += len(token)
+    return changed
+
+
+def _count_visible(text: str) -> int:
+    return len(_UNSEEN.sub("", text))
+
+
+def place(translation: Translation, sentence: str, kept: Sequence[Kept], processor: TextProcessor) -> Translation:
+    """The translation of a sentence without its spans, with the spans where attention says.
+
+    A span stands behind the translation of the word in front of it, and at the end if nothing follows it.
+
+    Args:
+        translation: That of `take_out`, with its alignment.
+        sentence: The source with its spans.
+        kept: The spans.
+        processor: The text processor of the model.
+    """
+    words = list(re.finditer(r"\S+", translation.text))
+    shortened = take_out(sentence, kept)
+    reach: dict[int, int] = {}
+    if translation.alignment is not None and words:
+        for source, target in align_words(shortened, translation, processor):
+            reach[source] = max(target, reach.get(source, -1))
+    offsets = [_place_of(sentence, kept, number, words, reach) for number in range(len(kept))]
+    text = translation.text
+    for number in sorted(range(len(kept)), key=lambda number: (offsets[number], number), reverse=True):
+        text = _insert(text, offsets[number], kept[number].text)
+    # The model had no tokens for the spans: the words of both lines are the tokens, with an alignment of nothing.
+    tokens = text.split()
+    src_tokens = sentence.split()
+    alignment = translation.alignment
+    if alignment is not None:
+        alignment = torch.zeros(len(tokens) + 1, alignment.size(1), len(src_tokens) + 1)
+    return dataclasses.replace(
+        translation, text=text, tokens=tokens, src_tokens=src_tokens, alignment=alignment, token_log_probs=[]
+    )
+
+
+def _place_of(
+    sentence: str, kept: Sequence[Kept], number: int, words: Sequence[re.Match[str]], reach: Mapping[int, int]
+) -> int:
+    """The character of a translation in front of which a span is put."""
+    span = kept[number]
+    before = take_out(sentence[: span.begin], kept[:number]).split()
+    later = [part._replace(begin=part.begin - span.end, end=part.end - span.end) for part in kept[number + 1 :]]
+    after = take_out(sentence[span.end :], later)
+    if not words or not before:
+        return 0
+    if not any(map(str.isalnum, after)):
+        # Only marks follow: they stay behind the span.
+        last = words[-1]
+        return last.start() + len(last[0].rstrip(_CLOSING))
+    for word in range(len(before) - 1, -1, -1):
+        if word in reach:
+            target = words[reach[word]]
+            return target.start() + len(target[0].rstrip(_CLOSING)) if before[-1][-1].isalnum() else target.end()
+    return 0
+
+
+def _insert(text: str, offset: int, inserted: str) -> str:
+    """A text with another one in it, apart from the words beside it, and not from the marks around it."""
+    before = text[:offset].rstrip()
+    after = text[offset:].lstrip()
+    left = " " if before and before[-1] not in _OPENING else ""
+    right = " " if after and after[0] not in _CLOSING else ""
+    return f"{before}{left}{inserted}{right}{after}"

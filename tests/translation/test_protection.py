@@ -1,0 +1,209 @@
+"""Spans come back exactly once, whatever the model does; white space and unreadable text stay."""
+
+import json
+import pickle
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import GOLDEN_MODEL, Cli
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_translator import model_section
+
+import nmt
+from nmt.config import DecodeSection
+from nmt.models.build import build_model
+from nmt.text.placeholders import make_placeholders
+from nmt.text.processor import TextProcessor
+from nmt.text.sentences import SentenceSplitter
+from nmt.text.tokenizers import WhitespaceTokenizer
+from nmt.text.vocabulary import Vocabulary
+from nmt.translation.protection import Kept, Protection, choose_numbers, put_back, stand_in, take_out
+from nmt.translation.reader import Reader
+from nmt.translation.translation import Translation
+from nmt.translation.translator import Translator
+from nmt.translation.words import align_words
+
+SPANS = [
+    *("%1$s", "{name}", "{{person.name}}", "${x}", "%d", "https://example.org/path?a=1&b=2", "jane.doe@example.org"),
+    *("@bob", "#tag", "🐶", "2012-02-11", "10:30", "4,914,729", "3961", "+49-30-1234567", "`a b`", "<x/>", "**"),
+]
+LINES = [
+    "Hello %1$s, good to see you again!",
+    "Visit https://example.org/path?a=1&b=2 now.",
+    "We met on 2012-02-11 at 10:30.",
+    "I have 4,914,729 dollars and 3 dogs.",
+    "She ❤️ Tom and 🐶.",
+    "{a}{b} and {c}",
+    "Is {name} old? {name} is old.",
+    "{name}",
+    "{a}: {b}!",
+    "THE {name} IS OLD.",
+    "There were 3961 people at the party.",
+    "My phone number is 778563.",
+    "This person name is {{person.name}}.",
+    "Write to jane.doe@example.org today.",
+    "I am old. 😀 She sleeps.",
+]
+
+
+@pytest.fixture(scope="module")
+def golden() -> Translator:
+    return nmt.load(GOLDEN_MODEL, device="cpu", max_length=20)
+
+
+def with_placeholders(number: int = 2, seed: int = 0, **options: object) -> Translator:
+    """A model with random weights that has placeholders, and therefore copies none of itself."""
+    words = ["the", "cat", "dog", "and", ".", "is", "old", "Is", "The", "I", "have", *make_placeholders(number)]
+    vocabulary = Vocabulary(words)
+    processor = TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), vocabulary, vocabulary)
+    torch.manual_seed(seed)
+    model = build_model(model_section(), len(vocabulary), len(vocabulary)).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-1, 1)
+    decode = DecodeSection(**{"beam_size": 3, "max_length": 12, **options})
+    return Translator(model, processor, decode, splitter=SentenceSplitter("en", "de"), protection=Protection())
+
+
+def count(text: str, span: str) -> int:
+    return text.count(span)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_model_without_placeholders_keeps_each_span_once(golden: Translator, line: str) -> None:
+    assert golden.reader.placeholders == []
+    spans = Counter(line[span.begin : span.end] for span in Protection().find(line))
+    for found in golden.translate(line, n_best=3, with_alignment=True):
+        assert all(count(found.text, span) == number for span, number in spans.items())
+        assert all(0 <= i < len(line.split()) for i, _ in align_words(line, found, golden.processor))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.sampled_from([*SPANS, "I", "am", "old", ".", "and", "dogs"]), min_size=1, max_size=8))
+def test_spans_of_any_line_come_back(golden: Translator, words: list[str]) -> None:
+    line = " ".join(words)
+    spans = Counter(line[span.begin : span.end] for span in Protection().find(line))
+    found = golden.translate(line).text
+    again = Counter(found[span.begin : span.end] for span in Protection().find(found))
+    assert again & spans == spans
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("seed", range(3))
+def test_placeholders_are_demanded_of_any_model(seed: int, beam_size: int) -> None:
+    """More spans than placeholders too: then one stands for several."""
+    model = with_placeholders(seed=seed, beam_size=beam_size, max_length=30)
+    lines = ["the cat is {a} .", "Is {a} and {b} old", "the {a} and {b} and {c} and {d} .", "the cat is old ."]
+    for line, ranked in zip(lines, model.translate(lines, n_best=beam_size), strict=True):
+        spans = [line[span.begin : span.end] for span in Protection().find(line)]
+        for found in ranked:
+            assert sorted(span for span in found.text.split() if span[0] == "{") == spans
+            assert "\u27e6" not in found.text
+            assert "\u27e6" not in "".join([*found.tokens, *found.src_tokens])
+    together, alone = model.translate(lines), [model.translate(line) for line in lines]
+    assert [one.text for one in together] == [one.text for one in alone]
+
+
+def test_a_term_has_its_translation_and_a_name_stays(golden: Translator) -> None:
+    golden = golden.with_options(golden.options)
+    golden.reader.protection = Protection(["old dog"], {"Tom": "THOMAS", "Tom Sawyer": "T. S."})
+    found = golden.translate(["Tom is an old dog.", "I know TOM SAWYER.", "Tomorrow!"])
+    assert ["THOMAS" in one.text for one in found] == [True, False, False]
+    assert "old dog" in found[0].text
+    assert "T. S." in found[1].text
+    assert golden.translate("Tom").text == "THOMAS"
+
+
+def test_white_space_around_and_between_sentences_stays(golden: Translator) -> None:
+    first, second = (golden.translate(line).text for line in ("I am old.", "She sleeps."))
+    assert golden.translate("\t I am old.  She sleeps. \u00a0").text == f"\t {first}  {second} \u00a0"
+    assert golden.translate("I am old. She sleeps.").text == f"{first} {second}"
+    assert golden.translate(" \t").text == " \t"
+    assert golden.translate("I am old.\u2028\u2028She sleeps.\x0b").text == f"{first}  {second} "
+
+
+@pytest.mark.parametrize("line", ["日本語", "مرحبا بالعالم", "Привет мир", "안녕하세요", "日本語 (東京)!"])
+def test_text_that_the_model_cannot_read_is_copied_and_marked(golden: Translator, cli: Cli, line: str) -> None:
+    found = golden.translate(line)
+    assert (found.text, found.is_copied) == (line, True)
+    assert found.unread > 0
+    written = json.loads(cli("translate", "--model", GOLDEN_MODEL, "--format", "jsonl", line).out)
+    assert (written["translations"][0]["text"], written["copied"]) == (line, True)
+    assert written["unread_tokens"] == found.unread
+    read = json.loads(cli("translate", "--model", GOLDEN_MODEL, "--format", "jsonl", "I am old.").out)
+    assert (read["copied"], read["unread_tokens"]) == (False, 0)
+
+
+def test_capitals_are_judged_by_the_sentence(golden: Translator) -> None:
+    old, sleeps = (golden.translate(line).text for line in ("I am old.", "She sleeps."))
+    assert golden.translate("I AM OLD. She sleeps.").text == f"{old.upper()} {sleeps}"
+    assert golden.translate("I AM {Name}.").text.count("{Name}") == 1
+
+
+def test_without_protection_or_splitting_text_is_read_as_it_is() -> None:
+    line = "Visit https://example.org now.  I am old."
+    for options in ({"protect": False}, {"split_sentences": False}):
+        reader = nmt.load(GOLDEN_MODEL, device="cpu", **options).reader
+        assert all(unit.kept == () for passage in reader.read([line]) for unit in passage.units)
+
+
+def test_stand_ins_by_hand() -> None:
+    sentence = "a {x} b {y}!"
+    kept = [Kept(2, 5, "{x}", "braces"), Kept(8, 11, "{y}", "braces")]
+    assert stand_in(sentence, kept, ["25", "30"]) == "a 25 b 30!"
+    assert take_out(sentence, kept) == "a b !"
+    assert "25" not in choose_numbers("it is 25", 3)
+    numbers = ["25", "30"]
+    src_tokens = ["▁a", "▁25", "▁b", "▁30", "!"]
+    wrong = Translation("30 c 25d", ["▁30", "▁c", "▁25", "d"], src_tokens)
+    assert put_back(wrong, kept, numbers, sentence) is None  # 25d is another word
+    right = Translation("30 c 25!", ["▁30", "▁c", "▁2", "5", "!"], src_tokens)
+    found = put_back(right, kept, numbers, sentence)
+    assert found is not None
+    assert (found.text, found.tokens) == ("{y} c {x}!", ["▁{y}", "▁c", "▁{x}", "", "!"])
+    assert found.src_tokens == ["▁a", "▁{x}", "▁b", "▁{y}", "!"]
+    assert put_back(Translation("30 c 25 25"), kept, ["25", "30"], sentence) is None
+
+
+def test_a_lost_space_beside_a_placeholder_is_restored() -> None:
+    kept = [Kept(6, 9, "{x}", "braces")]
+    found = put_back(Translation("Hallo⟦1⟧du"), kept, ["⟦1⟧"], "Hello {x} you")
+    assert found is not None
+    assert found.text == "Hallo {x} du"
+
+
+@pytest.mark.parametrize(
+    ("option", "content", "problem"),
+    [
+        ("--glossary", "", "has no entries"),
+        ("--keep", "", "has no names"),
+        ("--glossary", None, "cannot be read"),
+    ],
+)
+def test_a_bad_file_is_one_line(cli: Cli, tmp_path: Path, option: str, content: str | None, problem: str) -> None:
+    file = tmp_path / "file"
+    if content is not None:
+        file.write_text(content)
+    found = cli("translate", "I am old.", "--model", GOLDEN_MODEL, option, file)
+    assert found.code == 1
+    assert found.err.count("\n") == 1
+    assert str(file) in found.err
+
+
+def test_a_glossary_needs_protected_spans(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "terms.tsv"
+    file.write_text("old\tbetagt\n")
+    command = ["translate", "I am old.", "--model", GOLDEN_MODEL, "--glossary", file]
+    assert "betagt" in cli(*command).out
+    found = cli(*command, "--no-protect")
+    assert (found.code, found.out) == (1, "")
+    assert found.err == f"nmt: error: --glossary {file}: needs --protect; set it to true\n"
+
+
+def test_a_reader_is_the_same_after_pickling(golden: Translator) -> None:
+    reader: Reader = pickle.loads(pickle.dumps(golden.reader))
+    line = "Visit https://example.org now.  It is 5 p.m. She sleeps."
+    assert reader.read([line]) == golden.reader.read([line])
