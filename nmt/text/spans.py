@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 PICTURES = "\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff"
 """Characters that are emoji."""
-_URL = r"(?:\b[a-z][a-z0-9+.-]{1,20}://|\bwww\.)[^\s<>\"'`\u201c\u201d]+"
+_URL = rf"(?:\b[a-z][a-z0-9+.-]{{1,20}}://|\bwww\.)[^\s<>\"'`\u201c\u201d{PICTURES}]+"
 _EMAIL = r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 _CODE = r"`[^`\n]+`"
 _BRACES = r"[$#%]?\{\{[^{}\n]{1,80}\}\}|[$#%]?\{[^{}\n]{1,80}\}|\$\([^()\n]{1,80}\)"

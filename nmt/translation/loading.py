@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from nmt.text.sentences import SentenceSplitter
     from nmt.translation.protection import Protection
     from nmt.translation.translator import Translator
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -164,6 +168,12 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
         if not options.replace_unknown:
             raise ConfigError("{file}: needs decode.replace_unknown, which is off in this model", file=file)
         entries = read_dictionary(settings.dictionary, processor)
+        vocabulary = saved.config.text.vocabulary
+        if vocabulary.min_count <= 1 and vocabulary.max_size is None:
+            log.warning(
+                f"{saved.path}: its vocabulary has every training word, so that it never learnt to write an unknown "
+                "word, for which the dictionary is; train with text.vocabulary.min_count=2"
+            )
     protection = _read_protection(settings)
     more = [further.model for further in others]
     paths_of_models = ", ".join(str(model.path) for model in models)

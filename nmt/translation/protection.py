@@ -29,7 +29,7 @@ Way = Literal["placeholders", "plain", "numbers", "without"]
 """How a sentence with spans is read: with placeholders, as it is, with small numbers for the spans, or without them."""
 NUMBERS = ("25", "30", "17", "42", "15", "60", "12", "80", "35", "70", "18", "90", "45", "20", "50", "16", "75", "40")
 """Numbers that stand in for spans: training text has them, and no other word depends on which it is."""
-_CLOSING = ".,;:!?\u2026)]}%\u2019\u201d\u00bb\u203a\u3002\uff0c\uff01\uff1f\u060c\u061b\u061f"
+_CLOSING = ".,;:!?\u2026)]}\u2019\u201d\u00bb\u203a\u3002\uff0c\uff01\uff1f\u060c\u061b\u061f"
 _OPENING = "([{\u00bf\u00a1\u201c\u201e\u00ab\u2039"
 _UNSEEN = re.compile(rf"[\s{WORD_BEGINNING}]+|{CONTROL.pattern}")
 
@@ -121,7 +121,8 @@ def put_back(
     position = 0
     for begin, end, span in chosen:
         before = text[position:begin]
-        is_apart = before[-1:].isalnum() and sentence[: span.begin][-1:].isspace()
+        is_beside = before[-1:].isalnum() or (begin == position and bool(parts))  # a word, or the span before
+        is_apart = is_beside and sentence[: span.begin][-1:].isspace()
         parts += [before, " " if is_apart else "", span.text]
         if text[end : end + 1].isalnum() and sentence[span.end : span.end + 1].isspace():
             parts.append(" ")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import GOLDEN_MODEL, Cli
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_translator import model_section
 
@@ -81,6 +81,7 @@ def test_a_model_without_placeholders_keeps_each_span_once(golden: Translator, l
         assert all(0 <= i < len(line.split()) for i, _ in align_words(line, found, golden.processor))
 
 
+@example(words=["I", "https://example.org/path?a=1&b=2", "%1$s"])
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.sampled_from([*SPANS, "I", "am", "old", ".", "and", "dogs"]), min_size=1, max_size=8))
 def test_spans_of_any_line_come_back(golden: Translator, words: list[str]) -> None:
@@ -173,6 +174,10 @@ def test_a_lost_space_beside_a_placeholder_is_restored() -> None:
     found = put_back(Translation("Hallo⟦1⟧du"), kept, ["⟦1⟧"], "Hello {x} you")
     assert found is not None
     assert found.text == "Hallo {x} du"
+    kept = [Kept(0, 3, "{x}", "braces"), Kept(4, 8, "%1$s", "format")]
+    beside = put_back(Translation("⟦1⟧⟦2⟧"), kept, ["⟦1⟧", "⟦2⟧"], "{x} %1$s")
+    assert beside is not None
+    assert beside.text == "{x} %1$s"
 
 
 @pytest.mark.parametrize(

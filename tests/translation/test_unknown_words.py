@@ -72,7 +72,10 @@ def test_a_file_on_the_command_line_and_in_python(folder: Path, cli: Cli) -> Non
     entries = folder / "d.tsv"
     entries.write_text("Zebra\tZEBRA\n", encoding="utf-8")
     found = cli("translate", "Zebra", "--model", folder / "model", "--dictionary", entries)
-    assert (found.code, found.err) == (0, "")
+    assert found.code == 0
+    assert found.err.count("\n") == 1
+    assert "never learnt to write an unknown word" in found.err
+    assert found.err.endswith("train with text.vocabulary.min_count=2\n")
     assert "ZEBRA" in found.out
     assert "Zebra" in cli("translate", "Zebra", "--model", folder / "model").out
     ours = nmt.load(folder / "model", device="cpu", dictionary=entries)
