@@ -117,7 +117,7 @@ def put_back(
     }
     chosen = [(begin, end, waiting[symbol].pop(0)) for begin, end, symbol in sorted(places)]
     text = translation.text
-    parts = []
+    parts: list[str] = []
     position = 0
     for begin, end, span in chosen:
         before = text[position:begin]
