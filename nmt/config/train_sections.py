@@ -1,7 +1,7 @@
 """The sections of `train`: batches, optimisers, schedules, validation, checkpoints."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -145,6 +145,8 @@ OptimizerSection = Annotated[_Optimizers | MuonSection, Kinds("name", "Optimiser
 class _Schedule(Section):
     """Key of every schedule."""
 
+    needs_length: ClassVar[bool] = False
+    """True if the learning rate depends on the length of the whole run, so that another length is another run."""
     name: str
     warmup: NonNegative = key(0, unit="updates")
     """Linear warm-up at the start."""
@@ -179,6 +181,7 @@ class InverseRootRateSection(_Schedule):
 class CosineRateSection(_Schedule):
     """Falls to `floor` over the run."""
 
+    needs_length: ClassVar[bool] = True
     name: Literal["cosine"] = "cosine"
     floor: Share = key(0.01, unit="share")
     """Minimum share of the learning rate."""

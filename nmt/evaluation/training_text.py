@@ -63,9 +63,18 @@ def compare_with_training(
         examples: The test set.
     """
     sources = [normalizer(example.src) for example in examples]
-    fingerprints = [load_seen(saved.text / SEEN) for saved in models]
-    counts = [count_seen(sources, seen) for seen in fingerprints if seen is not None]
+    counts = []
+    for saved in models:
+        seen = load_seen(saved.text / SEEN)
+        if seen is not None:
+            counts.append(count_seen(_without_tags(sources, saved.config.data.tags), seen))
     return TrainingOverlap(max(counts) if len(counts) == len(models) else None, len(examples))
+
+
+def _without_tags(sources: Sequence[str], tags: Sequence[str]) -> list[str]:
+    """Sources without the tag that a model reads first: fingerprints are those of the text behind it."""
+    marked = tuple(f"{tag} " for tag in tags)
+    return [source.split(" ", 1)[1] if source.startswith(marked) else source for source in sources]
 
 
 def is_other_data(saved: SavedModel, data: Path) -> bool:

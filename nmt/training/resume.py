@@ -98,7 +98,7 @@ def describe_changes(
     """
     before = parse_config(origin.config, "the checkpoint's config")
     changed = [key for key in differing_keys(before, config) if not key.startswith("data.")]
-    length = ("train.epochs", "train.max_updates") if config.train.schedule.name == "cosine" else ()
+    length = ("train.epochs", "train.max_updates") if config.train.schedule.needs_length else ()
     influential = [key for key in changed if key.startswith(length) or not key.startswith(HARMLESS)]
     fatal = [key for key in influential if key.startswith(OTHER_RUN) or not key.startswith(INFLUENTIAL + length)]
     if fatal:

@@ -2,18 +2,23 @@
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from nmt.config import Config
 from nmt.corpus import Pair
 from nmt.corpus.dataset import EncodedPairs, Sequences
+from nmt.corpus.example import Example
+from nmt.corpus.identity import identities, save_seen
 from nmt.corpus.training_pairs import read_training_pairs
 from nmt.evaluation.metrics import ScoringRules
-from nmt.evaluation.training_text import count_training_words
+from nmt.evaluation.training_text import compare_with_training, count_training_words
 from nmt.system.errors import DataError
 from nmt.system.files import write_json
-from nmt.text.processor import TextProcessor
+from nmt.text.normalization import Normalizer
+from nmt.text.processor import SEEN, TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
 
@@ -25,6 +30,19 @@ def write_data(folder: Path, *, ids: int = 5, **metadata: object) -> TextProcess
     rows = Sequences.pack([[index] for index in range(4, 9)])
     EncodedPairs(rows, rows).save(folder, "train")
     return TextProcessor(tokenizer, tokenizer, vocabulary, vocabulary)
+
+
+def test_sources_with_a_tag_are_those_that_training_had(tmp_path: Path) -> None:
+    """Fingerprints are those of the text behind the tag."""
+    (tmp_path / "text").mkdir()
+    sentences = ["She sleeps.", "I am old."]
+    save_seen(tmp_path / "text" / SEEN, identities(sentences))
+    config = Config.model_validate({"data": {"extra": {"web": {"source": "web.tsv", "tag": "<web>"}}}})
+    saved = SimpleNamespace(text=tmp_path / "text", config=config)
+    sources = ["<web> She sleeps.", "I am old.", "<xyz> I am old.", "<web> You go."]
+    examples = [Example(source, ("x",)) for source in sources]
+    found = compare_with_training([saved], Normalizer(), examples)  # type: ignore[list-item]
+    assert (found.sentences, found.examples) == (2, 4)
 
 
 def test_training_pairs_are_read_without_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
