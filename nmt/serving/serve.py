@@ -126,7 +126,9 @@ def read_glossaries(glossaries: Collection[str]) -> dict[str, Path]:
     """
     files: dict[str, Path] = {}
     for glossary in glossaries:
-        name, _, file = glossary.rpartition("=")
+        name, separator, file = glossary.rpartition("=")
+        if separator and not (name and file):
+            raise ConfigError(f"{glossary}: is not a glossary of a direction; write en-de=FILE.tsv")
         if name in files:
             raise ConfigError(f"{glossary}: a second glossary for {name or 'all directions'}; join them in one file")
         files[name] = Path(file)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.system.errors import DataError, shorten
+from nmt.system.errors import CONTROL, DataError, shorten
 from nmt.system.files import read_bytes
 from nmt.system.limits import MAX_LINE, MAX_TEXT_FILE, OVERLONG
 
@@ -86,6 +86,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _check_length(path: Path, number: int, text: str) -> None:
+    if CONTROL.search(text):
+        raise DataError(f"{path}, line {number}: {shorten(repr(text))} has a control character; remove it")
     words = len(text.split())
     if words > MOST_WORDS:
         raise DataError(f"{path}, line {number}: {shorten(text)!r} has {words} words; write at most {MOST_WORDS}")

@@ -67,11 +67,15 @@ class Protection:
 
     def find(self, text: str) -> list[Kept]:
         """The spans of a text in order: terms, then names, then addresses, numbers and other marks around them."""
+        spans = find_spans(text, self.names)
+        fixed = [span for span in spans if span.kind != "name"]  # no term is found in an address
         kept = []
         if self._pattern is not None:
             for match in self._pattern.finditer(text):
-                kept.append(Kept(*match.span(), self._translations[match[0].lower()], "term"))
-        for span in find_spans(text, self.names):
+                begin, end = match.span()
+                if all(end <= span.begin or span.end <= begin for span in fixed):
+                    kept.append(Kept(begin, end, self._translations[match[0].lower()], "term"))
+        for span in spans:
             if all(span.end <= term.begin or term.end <= span.begin for term in kept):
                 kept.append(Kept(*span[:2], text[span.begin : span.end], span.kind))
         return sorted(kept)

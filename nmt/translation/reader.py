@@ -163,6 +163,8 @@ class Reader:
 
     def put_back(self, unit: Unit, translation: Translation) -> Translation | None:
         """A translation of a unit with its spans, in capitals if the unit is; None if a span is missing in it."""
+        if translation.is_copied and self.splitter is not None:
+            return translation
         if unit.is_in_capitals:
             _, casing = self._casings
             translation = dataclasses.replace(translation, text=upper(translation.text, casing))
@@ -174,7 +176,7 @@ class Reader:
 
     def demand(self, units: Sequence[Unit]) -> DemandedWords | None:
         """The constraint that each translation has the placeholders of its unit; None if the model has none."""
-        if not self.placeholders or self.protection is None:
+        if not self.placeholders:
             return None
         encode = self.processor.tgt_vocabulary.encode
         demanded = [encode(unit.stand_ins) if unit.way == "placeholders" else [] for unit in units]
@@ -216,7 +218,8 @@ class Reader:
         """A unit that is its own translation as text: as it was written, if the reader splits text."""
         if self.splitter is None:
             return self.write_source(self.cut_off(unit.tokens))
-        return _without_line_breaks(CONTROL.sub("", unit.sentence))
+        whole = stand_in(unit.sentence, unit.kept, [span.text for span in unit.kept])
+        return _without_line_breaks(CONTROL.sub("", whole))
 
     def write_source(self, tokens: Sequence[str]) -> str:
         """Source tokens as a line of text."""
@@ -313,7 +316,7 @@ class Reader:
 
     def _units(self, draft: Unit, tokens: list[str]) -> list[Unit]:
         """A unit with its tokens, or its parts if they are too many."""
-        parts = list(self._cut(tokens))
+        parts = [tokens] if draft.is_copied else list(self._cut(tokens))
         if len(parts) > 1:  # each with the placeholders that it has; other stand-ins are not looked for
             left = list(zip(draft.kept, draft.stand_ins, strict=True)) if draft.way == "placeholders" else []
             units = []
@@ -321,7 +324,15 @@ class Reader:
                 inside = [left.pop(0) for token in part if left and token == left[0][1]]
                 kept = tuple(span for span, _ in inside)
                 symbols = tuple(symbol for _, symbol in inside)
-                units.append(dataclasses.replace(draft, kept=kept, stand_ins=symbols, **self._tokens(part)))
+                units.append(
+                    dataclasses.replace(
+                        draft,
+                        sentence=self.write_source(part),
+                        kept=kept,
+                        stand_ins=symbols,
+                        **self._tokens(part),
+                    )
+                )
             return units
         return [dataclasses.replace(draft, **self._tokens(tokens, draft.is_copied))]
 

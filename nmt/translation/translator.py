@@ -248,6 +248,8 @@ class Translator:
                     "a shorter prefix, or raise decode.max_length or decode.max_length_ratio"
                 )
         constraints: list[Constraint] = [ForcedPrefix(ids)]
+        if forbidden := self.reader.demand([Unit(tokens) for tokens in sources]):
+            constraints.append(forbidden)
         ended = [len(prefix) if text[-1:].isspace() else 0 for text, prefix in zip(beginnings, ids, strict=True)]
         if any(ended):
             constraints.append(WholeWord(torch.tensor(ended), self._inside_words()))

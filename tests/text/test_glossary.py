@@ -30,6 +30,7 @@ def test_terms_and_names(file: Path) -> None:
         ("\tb\n", "line 1: '\\tb' is not an entry"),
         ("a\tb\nA\tc\n", "line 2: 'A' is 'c' here and 'b' before; keep one of them"),
         ("a\tb\nb\tc\n", "line 1: the translation 'b' of 'a' is a term too; leave out one of the two"),
+        ("a\tb\x1bc\n", "has a control character; remove it"),
         (f"{'w ' * 500}\tb\n", "has 500 words; write at most 20"),
         (f"a\t{'w ' * 21}\n", "has 21 words; write at most 20"),
     ],

@@ -138,6 +138,37 @@ def test_text_that_the_model_cannot_read_is_copied_and_marked(golden: Translator
     assert (read["copied"], read["unread_tokens"]) == (False, 0)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("Привет {name}!", "Привет @me", "%s Привет", "Привет **мир**", "日本 {x} 3 😀 https://a.de", "Он 3"),
+        *("{x} " * 300, "{x} " * 1100),
+    ],
+)
+def test_a_copied_sentence_has_its_spans_once(golden: Translator, line: str) -> None:
+    assert golden.translate(line).text == line
+    assert with_placeholders().translate(line).text == line
+    golden = golden.with_options(golden.options)
+    golden.repairs = True
+    assert golden.translate(line).text == line
+
+
+def test_no_term_is_replaced_inside_an_address() -> None:
+    text = "cat@house.org, https://cat.de/house, `cat`, #cat or a cat"
+    found = Protection(terms={"cat": "Katze"}).find(text)
+    assert [span.text for span in found] == ["cat@house.org", "https://cat.de/house", "`cat`", "#cat", "Katze"]
+
+
+def test_a_model_with_placeholders_writes_none_of_its_own() -> None:
+    """Neither with a given beginning nor where nothing is protected."""
+    for seed in range(4):
+        model = with_placeholders(seed=seed)
+        (ranked,) = model.complete(["the cat is {a} ."], ["the"], n_best=3)
+        model.reader.protection = None
+        ranked += model.translate("the cat is {a} .", n_best=3)
+        assert not any("\u27e6" in found.text for found in ranked)
+
+
 def test_capitals_are_judged_by_the_sentence(golden: Translator) -> None:
     old, sleeps = (golden.translate(line).text for line in ("I am old.", "She sleeps."))
     assert golden.translate("I AM OLD. She sleeps.").text == f"{old.upper()} {sleeps}"
