@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nmt.corpus import Pair
-from nmt.text.spans import find_spans
+from nmt.text.spans import find_spans, replace_places
 
 WORD = re.compile(r"\w+(?:['’-]\w+)*")
 MOST = 4
@@ -71,16 +71,6 @@ def find_common_words(texts: Iterable[str]) -> set[str]:
     """The `COMMON` most frequent words of some texts, in small letters: most of them have a part in the grammar."""
     counts = Counter(word.casefold() for text in texts for word in WORD.findall(text))
     return {word for word, _ in counts.most_common(COMMON)}
-
-
-def replace_places(text: str, replacements: Mapping[Place, str]) -> str:
-    """A text with other texts at some places, which do not overlap."""
-    parts = []
-    position = 0
-    for (begin, end), replacement in sorted(replacements.items()):
-        parts += [text[position:begin], replacement]
-        position = end
-    return "".join([*parts, text[position:]])
 
 
 def _match(

@@ -15,6 +15,7 @@ from lxml import etree
 
 from nmt.serving.document import Document, Unit
 from nmt.serving.tags import Element, find_words
+from nmt.text.spans import find_spans, replace_places
 
 
 def _names(text: str) -> frozenset[str]:
@@ -37,6 +38,8 @@ UNTRANSLATED = RAW | ANNOTATION | _names("textarea pre code svg math template")
 PICTURES = _names("svg")
 FOOTNOTE = re.compile(r"\s*(?:\[?[0-9]{1,3}\]?|[*\u2020\u2021\u00a7]{1,3}|[a-z])\s*")
 """The text of a `<sup>` that refers to a footnote."""
+ONE_WORD = ("braces", "code", "email", "format", "handle", "tag", "url")
+"""Kinds of spans that are one word of running text."""
 FIRST_SYMBOL = 0xE000
 NUM_SYMBOLS = 0x1900
 """The private use area, whose characters stand for parts that are not translated."""
@@ -198,12 +201,25 @@ def _unit(run: Sequence[Piece]) -> Unit | None:
         return None
     free = (chr(code) for code in range(FIRST_SYMBOL, FIRST_SYMBOL + NUM_SYMBOLS) if chr(code) not in text)
     opaque: dict[str, str] = {}
+
+    def hide(source: str) -> str:
+        """A character that stands for a part of the document."""
+        symbol = next(free)
+        opaque[symbol] = source
+        return symbol
+
     words = list(run)
     for number, piece in enumerate(run):
         if piece.kind == "opaque":
-            symbol = next(free)
-            opaque[symbol] = piece.content
-            words[number] = Piece(symbol, "text")
+            words[number] = Piece(hide(piece.content), "text")
+        elif piece.kind == "text":
+            # No tag is put into a placeholder or an address: each is one word.
+            spans = [span for span in find_spans(piece.content) if span.kind in ONE_WORD]
+            hidden = {
+                (span.begin, span.end): hide(html.escape(piece.content[span.begin : span.end], quote=False))
+                for span in spans
+            }
+            words[number] = Piece(replace_places(piece.content, hidden), "text")
     text = "".join(piece.content for piece in words if piece.kind == "text")
     before = text[: len(text) - len(text.lstrip())] if words[0].kind == "text" else ""
     after = text[len(text.rstrip()) :] if words[-1].kind == "text" else ""

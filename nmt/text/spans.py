@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 PICTURES = "\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff"
@@ -83,6 +83,16 @@ def find_spans(text: str, names: Collection[str] = ()) -> list[Span]:
     if names:
         spans += _without_overlap(_find_names(text, names), spans)
     return sorted(spans)
+
+
+def replace_places(text: str, replacements: Mapping[tuple[int, int], str]) -> str:
+    """A text with other texts at some places, which do not overlap."""
+    parts = []
+    position = 0
+    for (begin, end), replacement in sorted(replacements.items()):
+        parts += [text[position:begin], replacement]
+        position = end
+    return "".join([*parts, text[position:]])
 
 
 def _trimmed(text: str, match: re.Match[str]) -> Span:

@@ -37,7 +37,7 @@ def shout(document: Document) -> str:
         ("a<br>b<br/>c", ["a", "b", "c"], "A<br>B<br>C"),
         ("<ul><li>a<li>b</ul><hr>", ["a", "b"], "<ul><li>A</li><li>B</li></ul><hr>"),
         ("<table><td>a</td><TD>b</table>", ["a", "b"], "<table><td>A</td><td>B</td></table>"),
-        ("a &amp; b &lt;c&gt; &eacute;&nbsp;", ["a & b <c> é"], "A &amp; B &lt;C&gt; É\xa0"),
+        ("a &amp; b &lt;c&gt; &eacute;&nbsp;", ["a & b \ue000 é"], "A &amp; B &lt;c&gt; É\xa0"),
         ("&nbsp;a", ["a"], "\xa0A"),
         pytest.param(f"a &#{'1' * 5000};", ["a \ufffd"], "A \ufffd", id="huge"),
         pytest.param(f"a&#{'0' * 5000}65;", ["aA"], "AA", id="zeros"),
@@ -105,6 +105,26 @@ def test_protected_text_has_a_space_beside_a_word_and_none_before_a_mark(source:
         assert match[1] in ("", " ", ">")
         assert match[2] in ("", " ", "<", *",.!?")
     assert ("1,000.50" in found) == ("1,000.50" in source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'Hello {name}, see <a href="https://a.de/?a=1&amp;b=2">https://a.de/?a=1&amp;b=2</a> now.',
+        "Hi <b>{user.name}</b>, write to <i>a@b.org</i>, %s&lt;br&gt; &lt;x/&gt;",
+    ],
+)
+def test_no_tag_is_put_into_a_span(source: str) -> None:
+    document = read_html(source)
+    passages = golden().reader.read(document.texts)
+    units = [unit for passage in passages for unit in passage.units]
+    ranked = iter(golden().translate_units(units, 1, with_alignment=True))
+    joined = [golden().reader.join(passage, [next(ranked) for _ in passage.units])[0] for passage in passages]
+    found = document.render(joined, golden().processor)
+    for span in ("{name}", ">https://a.de/?a=1&amp;b=2<", "{user.name}", "a@b.org", "&lt;br&gt;", "&lt;x/&gt;"):
+        assert found.count(span.strip("<>")) == source.count(span.strip("<>"))
+    assert "<br>" not in found
+    assert "<x/>" not in found
 
 
 @pytest.mark.parametrize(
