@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nmt.corpus import Pair
-from nmt.text.spans import find_spans, replace_places
+from nmt.corpus.lexicon import WORD
+from nmt.text.spans import find_spans, is_apart, replace_places
 
-WORD = re.compile(r"\w+(?:['’-]\w+)*")
 MOST = 4
 """Maximum number of placeholders in a pair."""
 COMMON = 300
@@ -101,5 +100,5 @@ def _words_outside(text: str, spans: Sequence[Place]) -> Iterator[Place]:
     """The words of a text that no span has a part of."""
     for match in WORD.finditer(text):
         begin, end = match.span()
-        if all(end <= first or last <= begin for first, last in spans):
+        if is_apart(begin, end, spans):
             yield begin, end

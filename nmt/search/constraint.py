@@ -155,7 +155,7 @@ class DemandedWords:
         log_probs[:, reserved] = log_probs[:, reserved].masked_fill(~is_missing, -torch.inf)
         number = missing.clamp(min=0).sum(dim=1)
         is_last_chance = (number > 0) & (number >= left - 1)  # the last place is that of EOS
-        others = torch.ones(len(words), log_probs.size(1), dtype=torch.bool, device=words.device)
-        others[:, reserved] = False
-        log_probs.masked_fill_(others & is_last_chance.unsqueeze(1), -torch.inf)
+        is_other = torch.ones(log_probs.size(1), dtype=torch.bool, device=words.device)
+        is_other[reserved] = False
+        log_probs.masked_fill_(is_last_chance.unsqueeze(1) & is_other, -torch.inf)
         log_probs[:, EOS_ID].masked_fill_(number > 0, -torch.inf)

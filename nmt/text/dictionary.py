@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nmt.system.errors import DataError, shorten
-from nmt.system.files import read_bytes
-from nmt.system.limits import MAX_LINE, MAX_TEXT_FILE, OVERLONG
+from nmt.text.glossary import read_entries
 from nmt.text.processor import TextProcessor
 
 
@@ -23,17 +22,8 @@ def read_dictionary(path: Path, processor: TextProcessor) -> Mapping[str, str]:
         DataError: A line is malformed or contradicts an earlier one.
         OSError: The file cannot be read.
     """
-    try:
-        text = read_bytes(path, MAX_TEXT_FILE).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        number = error.object.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{path}, line {number}: not UTF-8; convert it to UTF-8 first") from None
     entries: dict[str, str] = {}
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        if len(line.encode()) > MAX_LINE:
-            raise DataError(f"{path}, line {number}: {OVERLONG}; write one entry per line")
+    for number, line in read_entries(path):
         fields = [" ".join(field.split()) for field in line.split("\t")]
         if len(fields) != 2 or not all(fields):
             raise DataError(

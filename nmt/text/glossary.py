@@ -28,7 +28,7 @@ def read_glossary(path: Path) -> dict[str, str]:
     terms: dict[str, str] = {}
     known: dict[str, str] = {}  # terms in small letters
     numbers: dict[str, int] = {}
-    for number, line in _lines(path):
+    for number, line in read_entries(path):
         fields = [" ".join(field.split()) for field in line.split("\t")]
         if len(fields) != 2 or not all(fields):
             raise DataError(
@@ -62,7 +62,7 @@ def read_names(path: Path) -> list[str]:
         OSError: The file cannot be read.
     """
     names = []
-    for number, line in _lines(path):
+    for number, line in read_entries(path):
         name = " ".join(line.split())
         _check_length(path, number, name)
         names.append(name)
@@ -71,8 +71,13 @@ def read_names(path: Path) -> list[str]:
     return names
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are not empty, with their numbers."""
+def read_entries(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a user's file that are not empty, with their numbers.
+
+    Raises:
+        DataError: It is not UTF-8, or a line is too long.
+        OSError: It cannot be read.
+    """
     try:
         text = read_bytes(path, MAX_TEXT_FILE).decode("utf-8-sig")
     except UnicodeDecodeError as error:

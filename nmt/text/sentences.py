@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from nmt.text.abbreviations import Abbreviations, load_abbreviations
 from nmt.text.direction import Direction
+from nmt.text.spans import PICTURES
 from nmt.text.tokenizers import WORD_BEGINNING
 
 _END = ".!?\u2026\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4"
@@ -25,8 +26,7 @@ _BOUNDARY = re.compile(
     rf"(?=[{_QUOTES}{_OPENING}]*+(?P<first>[^\s{_END}{_WIDE_END}]))"
 )
 _PAUSE = re.compile(r".*[,;:.!?\u2026\u2013\u2014\u060c\u061b\u3001\uff0c\uff1a\uff1b\u3002-]")
-_PICTURES = "\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff"
-_EMOJI = re.compile(rf"[{_PICTURES}][{_PICTURES}{_END}{_WIDE_END}\ufe0e\ufe0f\u200d\u20e3\s]*+")
+_EMOJI = re.compile(rf"[{PICTURES}][{PICTURES}{_END}{_WIDE_END}\ufe0e\ufe0f\u200d\u20e3\s]*+")
 _WORD = re.compile(r"[^\W\d_]+")
 _INITIAL = re.compile(r"[^\W\d_]\.")
 _FIRST_WORD = re.compile(r"[^\W\d_]+(?=n['\u2019]t\b)|[^\W\d_]+")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PICTURES = "\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff"
 """Characters that are emoji."""
@@ -81,8 +81,13 @@ def find_spans(text: str, names: Collection[str] = ()) -> list[Span]:
     """
     spans = [_trimmed(text, match) for match in _ANY.finditer(text)]
     if names:
-        spans += _without_overlap(_find_names(text, names), spans)
+        spans += [name for name in _find_names(text, names) if is_apart(name.begin, name.end, spans)]
     return sorted(spans)
+
+
+def is_apart(begin: int, end: int, places: Iterable[tuple[Any, ...]]) -> bool:
+    """True if a part of a text overlaps none of some places, of which each begins and ends with its first two items."""
+    return all(end <= place[0] or place[1] <= begin for place in places)
 
 
 def replace_places(text: str, replacements: Mapping[tuple[int, int], str]) -> str:
@@ -113,7 +118,3 @@ def _find_names(text: str, names: Collection[str]) -> Iterable[Span]:
     pattern = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     for match in re.finditer(rf"(?<!\w)(?:{pattern})(?!\w)", text):
         yield Span(match.start(), match.end(), "name")
-
-
-def _without_overlap(spans: Iterable[Span], others: Collection[Span]) -> list[Span]:
-    return [span for span in spans if all(span.end <= taken.begin or taken.end <= span.begin for taken in others)]

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 
-from nmt.system.errors import CONTROL
-from nmt.text.spans import find_spans
+from nmt.text.spans import find_spans, is_apart, replace_places
 from nmt.text.tokenizers import WORD_BEGINNING
-from nmt.translation.words import align_words
+from nmt.translation.words import align_words, count_visible
 
 if TYPE_CHECKING:
     from nmt.text.processor import TextProcessor
@@ -31,7 +30,6 @@ NUMBERS = ("25", "30", "17", "42", "15", "60", "12", "80", "35", "70", "18", "90
 """Numbers that stand in for spans: training text has them, and no other word depends on which it is."""
 _CLOSING = ".,;:!?\u2026)]}\u2019\u201d\u00bb\u203a\u3002\uff0c\uff01\uff1f\u060c\u061b\u061f"
 _OPENING = "([{\u00bf\u00a1\u201c\u201e\u00ab\u2039"
-_UNSEEN = re.compile(rf"[\s{WORD_BEGINNING}]+|{CONTROL.pattern}")
 
 
 class Kept(NamedTuple):
@@ -73,22 +71,19 @@ class Protection:
         if self._pattern is not None:
             for match in self._pattern.finditer(text):
                 begin, end = match.span()
-                if all(end <= span.begin or span.end <= begin for span in fixed):
+                if is_apart(begin, end, fixed):
                     kept.append(Kept(begin, end, self._translations[match[0].lower()], "term"))
+        terms = list(kept)
         for span in spans:
-            if all(span.end <= term.begin or term.end <= span.begin for term in kept):
+            if is_apart(span.begin, span.end, terms):
                 kept.append(Kept(*span[:2], text[span.begin : span.end], span.kind))
         return sorted(kept)
 
 
 def stand_in(sentence: str, kept: Sequence[Kept], stand_ins: Sequence[str]) -> str:
     """A sentence with other texts in place of its spans."""
-    parts = []
-    position = 0
-    for span, symbol in zip(kept, stand_ins, strict=True):
-        parts += [sentence[position : span.begin], symbol]
-        position = span.end
-    return "".join([*parts, sentence[position:]])
+    symbols = zip(kept, stand_ins, strict=True)
+    return replace_places(sentence, {(span.begin, span.end): symbol for span, symbol in symbols})
 
 
 def take_out(sentence: str, kept: Sequence[Kept]) -> str:
@@ -151,11 +146,11 @@ def _with_spans(tokens: Sequence[str], text: str, places: Sequence[tuple[int, in
     """Tokens with the texts at some places of their text replaced: the first token of each has it, others nothing."""
     ends: list[int] = []  # visible characters up to the end of each token
     for token in tokens:
-        ends.append((ends[-1] if ends else 0) + _count_visible(token))
+        ends.append((ends[-1] if ends else 0) + count_visible(token))
     changed = list(tokens)
     for begin, end, replacement in places:
-        first = bisect_left(ends, _count_visible(text[:begin]) + 1)
-        last = bisect_left(ends, _count_visible(text[:end]))
+        first = bisect_left(ends, count_visible(text[:begin]) + 1)
+        last = bisect_left(ends, count_visible(text[:end]))
         if first < len(changed):
             lead = WORD_BEGINNING if changed[first].startswith(WORD_BEGINNING) else ""
             for place in range(first, min(last, len(changed) - 1) + 1):
@@ -183,10 +178,6 @@ def _with_source_spans(tokens: Sequence[str], replacements: Sequence[tuple[str, 
                 changed[place] = kept + replacement if is_first else ""
             length += len(token)
     return changed
-
-
-def _count_visible(text: str) -> int:
-    return len(_UNSEEN.sub("", text))
 
 
 def place(translation: Translation, sentence: str, kept: Sequence[Kept], processor: TextProcessor) -> Translation:

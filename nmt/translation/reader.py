@@ -265,7 +265,9 @@ class Reader:
         spans = self.protection.find(decoded) if self.protection else []
         places = self.splitter.find(decoded, [(span.begin, span.end) for span in spans])
         edges = [0, *(edge for place in places for edge in place), len(decoded)]
-        gaps = tuple(_without_line_breaks(decoded[begin:end]) for begin, end in batched(edges))
+        gaps = tuple(
+            _without_line_breaks(decoded[begin:end]) for begin, end in zip(edges[::2], edges[1::2], strict=True)
+        )
         drafts = []
         for begin, end in places:
             kept = tuple(
@@ -370,8 +372,3 @@ def _as_text(tokens: Sequence[str], tokenizer: Tokenizer) -> str:
 def _without_line_breaks(gap: str) -> str:
     """White space in which a line break is a space, as a translation is one line."""
     return "".join(character if len(f"a{character}a".splitlines()) == 1 else " " for character in gap)
-
-
-def batched(edges: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Pairs of numbers: the first and the second, the third and the fourth, and so on."""
-    yield from zip(edges[::2], edges[1::2], strict=True)

@@ -67,17 +67,18 @@ class _Words:
 
     def __init__(self, words: Iterable[str]) -> None:
         words = list(words)
-        self.owners = [number for number, word in enumerate(words) for _ in range(_visible(word))]
+        self.owners = [number for number, word in enumerate(words) for _ in range(count_visible(word))]
         self.owners = self.owners or [0] * bool(words)  # no character is visible
         self.taken = 0
 
     def take(self, token: str) -> Sequence[int]:
         """The words that the next token is part of; one without visible characters belongs to the word that follows."""
         begin = self.taken
-        self.taken = self.taken + _visible(token)
+        self.taken = self.taken + count_visible(token)
         words = self.owners[begin : max(self.taken, begin + 1)] or self.owners[-1:]
         return words[:1] if words and words[0] == words[-1] else sorted(set(words))
 
 
-def _visible(text: str) -> int:
+def count_visible(text: str) -> int:
+    """Number of the characters that tokens and text share."""
     return len(_UNSEEN.sub("", text))
