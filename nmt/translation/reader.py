@@ -159,7 +159,7 @@ class Reader:
         with self._tokenizing:
             text, draft = self._draft(unit.sentence, unit.kept, way)
             (tokens,) = self.processor.tokenize_source([text])
-        return self._units(draft, tokens)[0]
+        return dataclasses.replace(draft, **self._tokens(tokens, draft.is_copied))
 
     def put_back(self, unit: Unit, translation: Translation) -> Translation | None:
         """A translation of a unit with its spans, in capitals if the unit is; None if a span is missing in it."""
@@ -319,24 +319,21 @@ class Reader:
     def _units(self, draft: Unit, tokens: list[str]) -> list[Unit]:
         """A unit with its tokens, or its parts if they are too many."""
         parts = [tokens] if draft.is_copied else list(self._cut(tokens))
-        if len(parts) > 1:  # each with the placeholders that it has; other stand-ins are not looked for
-            left = list(zip(draft.kept, draft.stand_ins, strict=True)) if draft.way == "placeholders" else []
-            units = []
-            for part in parts:
-                inside = [left.pop(0) for token in part if left and token == left[0][1]]
-                kept = tuple(span for span, _ in inside)
-                symbols = tuple(symbol for _, symbol in inside)
-                units.append(
-                    dataclasses.replace(
-                        draft,
-                        sentence=self.write_source(part),
-                        kept=kept,
-                        stand_ins=symbols,
-                        **self._tokens(part),
-                    )
-                )
-            return units
-        return [dataclasses.replace(draft, **self._tokens(tokens, draft.is_copied))]
+        if len(parts) == 1:
+            return [dataclasses.replace(draft, **self._tokens(tokens, draft.is_copied))]
+        if not draft.kept or self.protection is None:
+            return [
+                dataclasses.replace(draft, sentence=self.write_source(part), **self._tokens(part)) for part in parts
+            ]
+        # The spans of a part are found again in its text, and each part has stand-ins of its own.
+        (whole,) = self.processor.tokenize_source([draft.sentence])
+        units = []
+        for text in map(self.write_source, self._cut(whole)):
+            kept = tuple(self.protection.find(text))
+            read, unit = self._draft(text, kept, self._choose_way(kept))
+            (part,) = self.processor.tokenize_source([read])
+            units.append(dataclasses.replace(unit, **self._tokens(part, unit.is_copied)))
+        return units
 
     def _tokens(self, tokens: list[str], is_copied: bool = False) -> dict[str, Any]:
         """Tokens of a unit, and what the model makes of them."""

@@ -153,6 +153,18 @@ def test_a_copied_sentence_has_its_spans_once(golden: Translator, line: str) -> 
     assert golden.translate(line).text == line
 
 
+@pytest.mark.parametrize("number", [150, 300])
+def test_each_part_of_a_long_sentence_keeps_its_spans(golden: Translator, number: int) -> None:
+    """More spans than there are numbers or placeholders to stand in for them, and none of these in the translation."""
+    line = " ".join(f"the cat {{a{place}}} and the dog is {1000 + place}" for place in range(number))
+    expected = [span.text for span in Protection().find(line)]
+    assert len(expected) == 2 * number
+    for model in (golden, with_placeholders()):
+        found = model.translate(line)
+        assert len(found.sentences) > 10
+        assert Counter(span.text for span in Protection().find(found.text)) == Counter(expected)
+
+
 def test_no_term_is_replaced_inside_an_address() -> None:
     text = "cat@house.org, https://cat.de/house, `cat`, #cat or a cat"
     found = Protection(terms={"cat": "Katze"}).find(text)
