@@ -81,10 +81,15 @@ def has_trial(folder: Path, trial: Trial, split: str) -> bool:
     """
     if not (folder / TRIAL).exists():
         return False
-    there = read_record(folder / TRIAL)
+    stored = read_record(folder / TRIAL)
     differing = differing_keys(read_config(folder / CONFIG), trial.config)
-    choices = {"budget_minutes": trial.budget_minutes, "split": split}
-    if differing := differing + name_differences((name, there[name], here) for name, here in choices.items()):
+    differing += name_differences(
+        [
+            ("budget_minutes", stored["budget_minutes"], trial.budget_minutes),
+            ("split", stored["split"], split),
+        ]
+    )
+    if differing:
         raise _other(folder, f"other settings: {', '.join(differing)}")
     return True
 

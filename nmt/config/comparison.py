@@ -74,21 +74,30 @@ def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> Compariso
             config=Parameter("config", name),
             vary="" if arguments.get("vary") else to_vary,
         )
-    used = {key: value for key, value in arguments.items() if value is not None and value not in ((), [], {})}
-    for field, value in used.items():
-        below = values.get(field)
-        values[field] = {**below, **value} if isinstance(below, dict) and isinstance(value, Mapping) else value
-    updates = used.get("settings", {}).get("train.max_updates")
-    if updates is not None and "budget_minutes" in values and "budget_minutes" not in used:
-        values |= {"budget_minutes": None, "settings": _to_the_end(updates) | values["settings"]}
+
+    given = {key: value for key, value in arguments.items() if value is not None and value not in ((), [], {})}
+    for field, value in given.items():
+        in_file = values.get(field)
+        if isinstance(in_file, dict) and isinstance(value, Mapping):
+            values[field] = {**in_file, **value}
+        else:
+            values[field] = value
+
+    # A number of updates from the command line ends each training in place of the file's minutes.
+    updates = given.get("settings", {}).get("train.max_updates")
+    if updates is not None and "budget_minutes" in values and "budget_minutes" not in given:
+        values["budget_minutes"] = None
+        values["settings"] = _to_the_end(updates) | values["settings"]
         log.info(f"{path}: train.max_updates={updates} replaces its budget_minutes")
+
     try:
         return ComparisonSection.model_validate(values)
     except ValidationError as error:
-        lines = [
-            f"{f'{path}: ' if path and key_path[0] not in used else ''}{dotted(key_path)}: {message}"
-            for key_path, message in find_problems(error, values, ComparisonSection)
-        ]
+        lines = []
+        for key_path, message in find_problems(error, values, ComparisonSection):
+            is_of_file = path is not None and key_path[0] not in given
+            origin = f"{path}: " if is_of_file else ""
+            lines.append(f"{origin}{dotted(key_path)}: {message}")
         raise ConfigError(*lines) from None
 
 

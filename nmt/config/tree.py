@@ -130,59 +130,92 @@ def parse_yaml(text: str, origin: str) -> Tree:
     Raises:
         ConfigError: It is not valid, not keys and values, or too large.
     """
-    number = 0
-
-    def locate(node: yaml.Node) -> str:
-        return origin if origin == OVERRIDES else f"{origin}:{node.start_mark.line + 1}"
-
-    def refuse(node: yaml.Node, path: KeyPath, fault: str) -> ConfigError:
-        line = "" if origin == OVERRIDES else f":{node.start_mark.line + 1}"
-        return refuse_at(f"{line}: {f'{dotted(path)}: ' if path else ''}{fault}")
-
-    def refuse_at(rest: str) -> ConfigError:
-        return ConfigError("{origin}{rest}", origin=Parameter(origin) if origin == OVERRIDES else origin, rest=rest)
-
-    def build(node: yaml.Node, path: KeyPath = ()) -> Tree:
-        nonlocal number
-        number += 1
-        tag = str(node.tag).removeprefix(_TAG)
-        if number > _MAX_VALUES:
-            raise refuse(node, (), f"more than {_MAX_VALUES:,} values, including those of aliases; remove some")
-        if tag not in _TAGS[type(node)]:
-            raise refuse(node, path, f"is tagged {printable(tag)}, which does not fit here in YAML 1.2's core schema")
-        if isinstance(node, yaml.SequenceNode):
-            return Tree([build(item, (*path, str(index))) for index, item in enumerate(node.value)], locate(node))
-        if not isinstance(node, yaml.MappingNode):
-            if SURROGATE.search(node.value):
-                raise refuse(node, path, NOT_UNICODE)
-            try:
-                return Tree(_CORE[tag][2](node.value), locate(node))
-            except (ValueError, LookupError):
-                raise refuse(node, path, f"cannot be read as {tag}") from None
-        parts: dict[str, Tree] = {}
-        for key_node, value_node in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise refuse(key_node, path, "has a key that is a list or a section; write text")
-            key = str(key_node.value)
-            if key in parts or SURROGATE.search(key):
-                raise refuse(key_node, (*path, key), "occurs twice; remove one" if key in parts else NOT_UNICODE)
-            parts[key] = build(value_node, (*path, key))
-        return Tree(parts, locate(node))
-
+    parser = _Parser(origin)
     if len(text) > MAX_CONFIG:
-        raise refuse_at(f": longer than {MAX_CONFIG // KIB} KiB; shorten it")
+        raise parser.error(f": longer than {MAX_CONFIG // KIB} KiB; shorten it")
     try:
         node = _compose(text)
-        tree = Tree({}) if node is None else build(node)
+        tree = Tree({}) if node is None else parser.build(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise refuse_at(f"{where}: not valid YAML: {shorten(str(error.problem or error.context))}") from None
+        raise parser.error(f"{where}: not valid YAML: {shorten(str(error.problem or error.context))}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise refuse_at(f": not valid YAML: {shorten(' '.join(str(error).split()))}") from None
+        raise parser.error(f": not valid YAML: {shorten(' '.join(str(error).split()))}") from None
     if not isinstance(tree.value, dict):
-        raise refuse_at(f": expected keys and values, found {shorten(repr(tree.plain()))}")
+        raise parser.error(f": expected keys and values, found {shorten(repr(tree.plain()))}")
     return tree
+
+
+class _Parser:
+    """Makes a tree of values out of YAML's tree of nodes.
+
+    Args:
+        origin: The file, for places; or `OVERRIDES`, which has no lines.
+    """
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.num_values = 0
+
+    def build(self, node: yaml.Node, path: KeyPath = ()) -> Tree:
+        """The value of a node at a path.
+
+        Raises:
+            ConfigError: It is not in YAML 1.2's core schema, or there are too many values.
+        """
+        self.num_values += 1  # aliases count as often as they are used
+        if self.num_values > _MAX_VALUES:
+            raise self.refuse(node, (), f"more than {_MAX_VALUES:,} values, including those of aliases; remove some")
+        tag = str(node.tag).removeprefix(_TAG)
+        if tag not in _TAGS[type(node)]:
+            fault = f"is tagged {printable(tag)}, which does not fit here in YAML 1.2's core schema"
+            raise self.refuse(node, path, fault)
+        if isinstance(node, yaml.MappingNode):
+            return Tree(self._build_section(node, path), self.place(node))
+        if isinstance(node, yaml.SequenceNode):
+            items = [self.build(item, (*path, str(index))) for index, item in enumerate(node.value)]
+            return Tree(items, self.place(node))
+        return Tree(self._read_scalar(node, tag, path), self.place(node))
+
+    def _build_section(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Tree]:
+        parts: dict[str, Tree] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self.refuse(key_node, path, "has a key that is a list or a section; write text")
+            key = str(key_node.value)
+            if key in parts:
+                raise self.refuse(key_node, (*path, key), "occurs twice; remove one")
+            if SURROGATE.search(key):
+                raise self.refuse(key_node, (*path, key), NOT_UNICODE)
+            parts[key] = self.build(value_node, (*path, key))
+        return parts
+
+    def _read_scalar(self, node: yaml.Node, tag: str, path: KeyPath) -> Any:
+        if SURROGATE.search(node.value):
+            raise self.refuse(node, path, NOT_UNICODE)
+        read = _CORE[tag][2]
+        try:
+            return read(node.value)
+        except (ValueError, LookupError):
+            raise self.refuse(node, path, f"cannot be read as {tag}") from None
+
+    def place(self, node: yaml.Node) -> str:
+        """Where a node was written: `FILE:LINE`, or `OVERRIDES`."""
+        return f"{self.origin}{self._line(node)}"
+
+    def _line(self, node: yaml.Node) -> str:
+        return "" if self.origin == OVERRIDES else f":{node.start_mark.line + 1}"
+
+    def refuse(self, node: yaml.Node, path: KeyPath, fault: str) -> ConfigError:
+        """The error of a node: its line, its key and what is wrong with it."""
+        key = f"{dotted(path)}: " if path else ""
+        return self.error(f"{self._line(node)}: {key}{fault}")
+
+    def error(self, rest: str) -> ConfigError:
+        """The error that begins with the origin."""
+        origin = Parameter(self.origin) if self.origin == OVERRIDES else self.origin
+        return ConfigError("{origin}{rest}", origin=origin, rest=rest)
 
 
 @functools.lru_cache(maxsize=16)

@@ -205,8 +205,10 @@ def drop_repeated(options: CleaningSection, store: PairStore, report: CleaningRe
         DataError: No pair is left.
     """
     rows = np.arange(first, len(store))
-    for rule, fingerprint in FINGERPRINTS_OF[options.duplicates].items():
-        _, first_places = np.unique(store.fingerprints(fingerprint)[rows], return_index=True)
+    for rule, kind in FINGERPRINTS_OF[options.duplicates].items():
+        # Equal pairs have equal fingerprints; `first_places` are those of the first pair with each fingerprint.
+        fingerprints = store.fingerprints(kind)[rows]
+        _, first_places = np.unique(fingerprints, return_index=True)
         is_first = np.zeros(len(rows), dtype=bool)
         is_first[first_places] = True
         repeated = rows[~is_first]

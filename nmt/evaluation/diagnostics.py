@@ -168,21 +168,27 @@ def read_system(
         rules: How text is scored; references that were repaired need translations that are.
     """
     translations = read_hypotheses(lines, normalizer, repair=rules.repaired)
-    if unwritable := find_unwritable_texts(translations, normalizer):
-        unlike = Message(
+    unwritable = find_unwritable_texts(translations, normalizer)
+    if unwritable:
+        warning = Message(
             "{path}: {found}: repair the file, or give {repair}, which repairs both",
             path=path,
             found=unwritable.of_translations,
             repair=Parameter("repair_references", True),
         )
-        log.warning("%s", unlike)
-    # Lengths of translations correlate with those of references, so that a shift by some lines shows, too.
-    pairs = [Pair(example.references[0], text) for example, text in zip(examples, lines, strict=True)]
+        log.warning("%s", warning)
+
+    # The traces are searched in pairs of reference and translation. Their lengths correlate, so that a file that is
+    # shifted by some lines is found as well.
+    pairs = []
+    for example, line in zip(examples, lines, strict=True):
+        pairs.append(Pair(example.references[0], line))
     for trace in _search(str(path), pairs, rules, normalizer):
-        is_of_both = trace.tgt > 0 and 2 * trace.src > trace.tgt
-        is_of_references = trace.src > 0 and trace.tgt == 0
-        if not (is_of_both or is_of_references):
-            log.warning(str(replace(trace, src=0)))
+        references_have_it_too = 2 * trace.src > trace.tgt > 0
+        only_references_have_it = trace.src > 0 and trace.tgt == 0
+        if references_have_it_too or only_references_have_it:
+            continue  # it is no fault of the file
+        log.warning(str(replace(trace, src=0)))
     return translations
 
 

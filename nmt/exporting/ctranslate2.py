@@ -150,16 +150,21 @@ def _fill_decoder(spec: Any, decoder: TransformerDecoder) -> None:
 
 
 def _fill_embedding(spec: Any, words: Any, embedding: PositionedEmbedding) -> None:
-    """Words and positions; a linear layer after their sum becomes part of both: W (e + p) = W e + W p."""
-    units = embedding.words.embedding_dim
-    vectors = sinusoids(torch.arange(POSITIONS), units)
-    scale = embedding.scale
+    """Words and positions; a linear layer after their sum becomes part of both: W (e + p) = W e + W p.
+
+    Sinusoids are added to scaled words; learned positions are scaled as the words are. CTranslate2 scales words itself,
+    by the square root of their size; behind a linear layer that would be another size, so that it is done here.
+    """
+    positions = sinusoids(torch.arange(POSITIONS), embedding.words.embedding_dim)
     if embedding.learned is not None:
-        vectors = embedding.learned.weight * scale
-    spec.scale_embeddings = isinstance(embedding.resize, nn.Identity)
-    weights = embedding.words.weight if spec.scale_embeddings else embedding.words.weight * scale
-    words.weight = _array(embedding.resize(weights))
-    spec.position_encodings.encodings = _array(embedding.resize(vectors.to(weights.dtype)))
+        positions = embedding.learned.weight * embedding.scale
+    word_weights = embedding.words.weight
+    has_linear_layer = not isinstance(embedding.resize, nn.Identity)
+    spec.scale_embeddings = not has_linear_layer
+    if has_linear_layer:
+        word_weights = word_weights * embedding.scale
+    words.weight = _array(embedding.resize(word_weights))
+    spec.position_encodings.encodings = _array(embedding.resize(positions.to(word_weights.dtype)))
 
 
 def _fill_feed_forward(spec: Any, layer: FeedForward) -> None:

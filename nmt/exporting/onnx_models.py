@@ -41,23 +41,31 @@ def build_graphs(model: Seq2Seq, config: Config) -> tuple[Graph, Graph]:
     are memory and first state. The inputs of a step are the last `words` [rows], memory and state; its outputs are
     `log_probs` [rows, vocabulary], -inf for PAD and BOS, `alignment` [rows, heads, src_length] and the next state.
     """
-    first = Graph("encoder")
-    step = Graph("decoder")
-    src = first.input("src", ("rows", "src_length"), INT64)
-    lengths = first.input("lengths", ("rows",), INT64)
-    mask = layers.positions(src).op("Less", lengths.unsqueeze(1))
+    encode = ENCODERS[config.model.encoder.kind]
     decoder = DECODERS[config.model.decoder.kind](model.decoder, config)
-    memory, state = decoder.start(ENCODERS[config.model.encoder.kind](model.encoder, src, lengths, mask))
-    first.outputs |= memory | state
-    words = step.input("words", ("rows",), INT64)
-    given = {name: step.input(name, *port[1:]) for name, port in first.outputs.items()}
-    readout, alignment, new = decoder.step(words, given)
-    step.outputs["log_probs"] = Port(_log_probs(model.decoder.output, readout), ("rows", "vocabulary"))
-    step.outputs["alignment"] = Port(alignment, ("rows", "heads", "src_length"))
+
+    encoder_graph = Graph("encoder")
+    src = encoder_graph.input("src", ("rows", "src_length"), INT64)
+    lengths = encoder_graph.input("lengths", ("rows",), INT64)
+    mask = layers.positions(src).op("Less", lengths.unsqueeze(1))
+    memory, state = decoder.start(encode(model.encoder, src, lengths, mask))
+    encoder_graph.outputs |= memory | state
+
+    # A step reads all that the encoder's graph gave, and the last words.
+    step_graph = Graph("decoder")
+    words = step_graph.input("words", ("rows",), INT64)
+    given = {}
+    for name, (_, shape, number_format) in encoder_graph.outputs.items():
+        given[name] = step_graph.input(name, shape, number_format)
+    readout, alignment, next_state = decoder.step(words, given)
+    log_probs = _log_probs(model.decoder.output, readout)
+    step_graph.outputs["log_probs"] = Port(log_probs, ("rows", "vocabulary"))
+    step_graph.outputs["alignment"] = Port(alignment, ("rows", "heads", "src_length"))
     for name, (_, shape, number_format) in state.items():
-        sizes = ["past_and_word" if size == "past" else size for size in shape]
-        step.outputs[NEXT + name] = Port(new[name], sizes, number_format)
-    return first, step
+        # The past of a Transformer grows by the word that the step has read.
+        next_shape = ["past_and_word" if size == "past" else size for size in shape]
+        step_graph.outputs[NEXT + name] = Port(next_state[name], next_shape, number_format)
+    return encoder_graph, step_graph
 
 
 def _log_probs(layer: OutputLayer, readout: Value) -> Value:
@@ -157,18 +165,24 @@ class RecurrentGraph:
     def _update(self, embedded: Value, extra: Value | None, given: Values) -> tuple[list[Value], dict[str, Value]]:
         """One step of all layers: their outputs, and their states by name."""
         stack = self.cell.recurrent
-        outputs = [embedded]
-        state = dict[str, Value]()
-        to_all = isinstance(stack, LayeredStack) and stack.extra_to_all
-        for names, (weights, connection) in zip(self.names, layers.layers_of(stack), strict=True):
-            inputs = layers.normalize(outputs[-1], connection and connection.norm)
-            if extra and (to_all or not state):
+        all_read_extra = isinstance(stack, LayeredStack) and stack.extra_to_all
+        outputs: list[Value] = []
+        state: dict[str, Value] = {}
+        below = embedded
+        for number, (weights, connection) in enumerate(layers.layers_of(stack)):
+            inputs = layers.normalize(below, connection and connection.norm)
+            if extra and (number == 0 or all_read_extra):
                 inputs = layers.concat(inputs, extra, axis=1)
-            before = [given[name].unsqueeze(0) for name in names]
-            _, *after = layers.recurrence(stack.cell, [weights], inputs.unsqueeze(0), state=before)
-            state |= {name: part.op("Squeeze", [0]) for name, part in zip(names, after, strict=True)}
-            outputs.append(layers.add_residual(connection, outputs[-1], state[names[0]]))
-        return outputs[1:], state
+            # The operator of ONNX runs whole sequences: here they have one step, [R, H] -> [1, R, H] and back.
+            names = self.names[number]
+            last_state = [given[name].unsqueeze(0) for name in names]
+            _, *new_state = layers.recurrence(stack.cell, [weights], inputs.unsqueeze(0), state=last_state)
+            for name, part in zip(names, new_state, strict=True):
+                state[name] = part.op("Squeeze", [0])
+            hidden = state[names[0]]
+            below = layers.add_residual(connection, below, hidden)
+            outputs.append(below)
+        return outputs, state
 
     def _read(self, *parts: Value) -> Value:
         """See `make_readout`."""

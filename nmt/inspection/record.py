@@ -153,50 +153,80 @@ def force_ids(translator: Translator, src: list[int], tgt: list[int], text: str,
     """
     model = translator.model
     words = translator.processor.tgt_vocabulary.tokens
-    occluded = len(src) <= LONGEST_OCCLUDED
-    sources = [src, *([src[:n] + src[n + 1 :] for n in range(len(src))] if occluded else [])]
+
+    # The whole source comes first, then the source without its first token, without its second, and so on.
+    sources = [src]
+    if len(src) <= LONGEST_OCCLUDED:
+        sources += [src[:place] + src[place + 1 :] for place in range(len(src))]
     lengths = torch.tensor([len(source) + 1 for source in sources])
-    tgt_in = pad([tgt[:-1]], prefix=True).expand(len(sources), -1)
     encoded = model.encode(pad(sources, suffix=True).to(model.device), lengths)
+    tgt_in = pad([tgt[:-1]], prefix=True).expand(len(sources), -1)
     output, details = model.decoder.inspect(tgt_in.to(model.device), encoded)
-    # One source at a time: [T, V] is the largest tensor.
+
+    # The distributions are computed for one source at a time: [T, V] is the largest tensor.
     target_ids = torch.tensor(tgt, device=model.device).unsqueeze(1)
-    rows = (model.decoder.output(readouts).float().log_softmax(dim=-1) for readouts in output.readouts)
-    log_probs = next(rows)
-    whole, *without = (row.gather(1, target_ids).squeeze(1).cpu() for row in (log_probs, *rows))  # [T], of every source
-    best, word_ids = log_probs.exp().topk(min(TOP_WORDS, log_probs.size(1)))
-    alignment = output.alignments[0, :, model.decoder.chosen_heads].float().cpu()
+    target_log_probs = []  # [T] for each source
+    top: list[list[tuple[str, float]]] = []
+    for readouts in output.readouts:
+        log_probs = model.decoder.output(readouts).float().log_softmax(dim=-1)  # [T, V]
+        target_log_probs.append(log_probs.gather(1, target_ids).squeeze(1).cpu())
+        if not top:
+            top = _top_words(log_probs, words)
+    whole = target_log_probs[0]
+    without = target_log_probs[1:]
+
+    alignment = output.alignments[0, :, model.decoder.chosen_heads].float().cpu()  # [T, heads, S]
+    contexts = None
+    if alignment.size(1) == 1:
+        contexts = alignment[:, 0] @ encoded.states[0].float().cpu()
     occlusion = None
-    agreement = list[float | None]()
+    agreement: list[float | None] = []
     if without:
-        occlusion = (whole - torch.stack(without)).T
-        weights = alignment.mean(dim=1)[:, :-1]
-        agreement = list(map(rank_correlation, weights.double().numpy(), occlusion.double().numpy()))
+        occlusion = (whole - torch.stack(without)).T  # [T, S - 1]
+        weights = alignment.mean(dim=1)[:, :-1]  # the last source token is EOS, which no source lacks
+        for step_weights, step_occlusion in zip(weights.double().numpy(), occlusion.double().numpy(), strict=True):
+            agreement.append(rank_correlation(step_weights, step_occlusion))
     return Forced(
-        text,
-        [_label(words, number) for number in tgt],
-        whole.tolist(),
-        alignment,
-        alignment[:, 0] @ encoded.states[0].float().cpu() if alignment.size(1) == 1 else None,
-        details,
-        [
-            [(_label(words, number), share) for number, share in zip(row.tolist(), shares.tolist(), strict=True)]
-            for row, shares in zip(word_ids, best, strict=True)
-        ],
-        occlusion,
-        agreement,
-        read_heads(translator, src, tgt[:-1]) if all_heads else None,
+        text=text,
+        tokens=[_label(words, number) for number in tgt],
+        log_probs=whole.tolist(),
+        alignment=alignment,
+        contexts=contexts,
+        details=details,
+        top=top,
+        occlusion=occlusion,
+        agreement=agreement,
+        heads=read_heads(translator, src, tgt[:-1]) if all_heads else None,
     )
+
+
+def _top_words(log_probs: Tensor, words: Sequence[str]) -> list[list[tuple[str, float]]]:
+    """The most probable words of each step with their probabilities, of log-probabilities [T, V]."""
+    probabilities, word_ids = log_probs.exp().topk(min(TOP_WORDS, log_probs.size(1)))
+    steps = []
+    for step_ids, step_probabilities in zip(word_ids.tolist(), probabilities.tolist(), strict=True):
+        labels = [_label(words, number) for number in step_ids]
+        steps.append(list(zip(labels, step_probabilities, strict=True)))
+    return steps
 
 
 def rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float | None:
     """Spearman's rank correlation, where equal values share their mean rank; None if it is not defined."""
     if len(first) < 3:
         return None
-    # Twice the mean rank, from the middle: as many as are smaller less those that are larger.
-    ranks = [np.sign(values[:, None] - values).sum(axis=1) for values in (first, second)]
-    norm = float(np.linalg.norm(ranks[0]) * np.linalg.norm(ranks[1]))
-    return float(ranks[0] @ ranks[1]) / norm if norm else None
+    first_ranks = _centred_ranks(first)
+    second_ranks = _centred_ranks(second)
+    norm = float(np.linalg.norm(first_ranks) * np.linalg.norm(second_ranks))
+    if norm == 0:
+        return None  # all values of one side are equal
+    return float(first_ranks @ second_ranks) / norm
+
+
+def _centred_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Twice the distance of each value's rank from the mean rank: the number of smaller values less that of larger."""
+    differences = values[:, None] - values
+    ranks: NDArray[np.float64] = np.sign(differences).sum(axis=1)
+    return ranks
 
 
 def _measure(example: Example, best: Forced, rules: ScoringRules | None) -> dict[str, float]:

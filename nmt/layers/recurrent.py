@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -152,11 +151,18 @@ class PlainSteps(RecurrentSteps):
     """
 
     def __init__(self, stack: PlainStack) -> None:
-        (first, *rest), *above = [stack.weights(layer) for layer in range(stack.num_layers)]
-        known, extra = _split_input(first, stack.input_size)
+        weights = [stack.weights(layer) for layer in range(stack.num_layers)]
+        # The first layer's input is known before the loop; inside the loop that layer reads only the extra input.
+        w_input, w_hidden, b_input, b_hidden = weights[0]
+        known, extra = _split_input(w_input, stack.input_size)
         self.input_weight = StepWeight(known)
-        make = _LSTMSteps if stack.cell == "lstm" else partial(_OneStateSteps, UPDATES[stack.cell])
-        self.layers = [make(weights) for weights in ((extra, *rest), *above)]
+        weights[0] = (extra, w_hidden, b_input, b_hidden)
+        self.layers: list[_LSTMSteps | _OneStateSteps] = []
+        for layer_weights in weights:
+            if stack.cell == "lstm":
+                self.layers.append(_LSTMSteps(layer_weights))
+            else:
+                self.layers.append(_OneStateSteps(UPDATES[stack.cell], layer_weights))
         self.dropout = stack.dropout
 
     def project(self, inputs: Tensor) -> Tensor:
@@ -165,12 +171,14 @@ class PlainSteps(RecurrentSteps):
 
     def step(self, projected: Tensor, extra: Tensor | None, state: RecurrentState) -> LayerOutputs:
         """Run one step of all layers."""
-        first, *rest = zip(*(part.unbind() for part in state), strict=True)  # [L, B, H] -> L states of [B, H]
-        states = [self.layers[0].step(projected, extra, first)]
-        for layer, last in zip(self.layers[1:], rest, strict=True):
+        # [L, B, H] for each part of the state -> for each layer its parts, [B, H]
+        last_states = list(zip(*(part.unbind() for part in state), strict=True))
+        states = [self.layers[0].step(projected, extra, last_states[0])]
+        for layer, last_state in zip(self.layers[1:], last_states[1:], strict=True):
             below = self.dropout(states[-1][0])
-            states.append(layer.step(layer.bias.expand_as(projected), below, last))
-        return (states[-1][0],), tuple(torch.stack(parts) for parts in zip(*states, strict=True))
+            states.append(layer.step(layer.bias.expand_as(projected), below, last_state))
+        output = states[-1][0]
+        return (output,), tuple(torch.stack(parts) for parts in zip(*states, strict=True))
 
 
 class _LSTMSteps:

@@ -81,19 +81,27 @@ class BeamStrategy:
 
     def choose(self, candidates: Candidates) -> Choice:
         """The best continuations of all prefixes of a sentence, one per remaining place."""
-        totals, log_probs, layout, num_complete, *_ = candidates
-        # The best continuations of a sentence are among the best of each of its prefixes.
-        best, words = top_words(log_probs, min(self.beam_size, log_probs.size(1)))  # [R, W]
-        grid = layout.to_grid(totals.unsqueeze(1) + best, -torch.inf)  # [B, N, W]
-        number = min(self.beam_size, grid.size(1) * grid.size(2))
-        # The best of all continuations of a sentence: [B, N * W] -> [B, K]
-        new_totals, chosen = grid.flatten(1).topk(number, dim=1)
-        # An ended hypothesis keeps its slot for good.
-        outside = torch.arange(number, device=totals.device) >= self.beam_size - num_complete.unsqueeze(1)
-        rows = layout.to_grid(torch.arange(len(totals), device=totals.device)).gather(1, chosen // grid.size(2))
-        return Choice(
-            new_totals.masked_fill(outside, -torch.inf), layout.to_grid(words).flatten(1).gather(1, chosen), rows
-        )
+        layout = candidates.layout
+        device = candidates.totals.device
+
+        # The K best continuations of a sentence are among the K best of each of its prefixes. Only these are compared.
+        num_words = min(self.beam_size, candidates.log_probs.size(1))
+        log_probs, words = top_words(candidates.log_probs, num_words)  # [R, W]
+        totals = candidates.totals.unsqueeze(1) + log_probs
+
+        # Rows become a grid with one line per sentence: [R, W] -> [B, N, W] -> [B, N * W]
+        grid_totals = layout.to_grid(totals, -torch.inf)
+        num_continuations = grid_totals.size(1) * grid_totals.size(2)
+        num_chosen = min(self.beam_size, num_continuations)
+        chosen_totals, chosen = grid_totals.flatten(1).topk(num_chosen, dim=1)  # [B, K]
+        chosen_words = layout.to_grid(words).flatten(1).gather(1, chosen)
+        rows = layout.to_grid(torch.arange(len(words), device=device))  # [B, N]
+        parents = rows.gather(1, chosen // num_words)
+
+        # An ended hypothesis keeps its slot for good: fewer are left for those that go on.
+        num_free = self.beam_size - candidates.num_complete.unsqueeze(1)
+        is_outside = torch.arange(num_chosen, device=device) >= num_free
+        return Choice(chosen_totals.masked_fill(is_outside, -torch.inf), chosen_words, parents)
 
 
 class SamplingStrategy:
@@ -120,18 +128,27 @@ class SamplingStrategy:
         log_probs = candidates.log_probs
         layout = candidates.layout
         options = self.options
+
+        # The most probable words, best first, and the distribution among them: [R, W]
+        num_words = log_probs.size(1)
+        if options.top_k is not None:
+            num_words = min(options.top_k, num_words)
+        best, words = log_probs.double().topk(num_words, dim=1)
+        probabilities = (best / (options.temperature or 1.0)).softmax(dim=1)
+        cumulative = probabilities.cumsum(dim=1)
+
+        # The nucleus: the fewest words that have at least `top_p` together. The word that crosses it is the last.
+        last_of_nucleus = (cumulative < options.top_p).sum(dim=1, keepdim=True).clamp(max=num_words - 1)
+        nucleus_probability = cumulative.gather(1, last_of_nucleus)
+
+        # A number drawn from [0, 1) for each hypothesis, scaled to the nucleus, falls into the interval of one word.
         draws = self.draws.to(log_probs.device)[candidates.sources, candidates.step, : layout.width]  # [B, N]
-        drawn = layout.to_rows(draws).unsqueeze(1)
-        number = log_probs.size(1) if options.top_k is None else min(options.top_k, log_probs.size(1))
-        best, words = log_probs.double().topk(number, dim=1)
-        cumulative = (best / (options.temperature or 1.0)).softmax(dim=1).cumsum(dim=1)
-        # The word that crosses `top_p` still belongs to the nucleus.
-        nucleus = (cumulative < options.top_p).sum(dim=1, keepdim=True).clamp(max=number - 1)
-        mass = cumulative.gather(1, nucleus)
-        rank = torch.searchsorted(cumulative, drawn * mass, right=True)
-        rank = torch.minimum(rank, nucleus)
-        totals = log_probs.gather(1, words.gather(1, rank)).squeeze(1)
-        return _one_word_per_row(candidates, totals, words.gather(1, rank).squeeze(1))
+        thresholds = layout.to_rows(draws).unsqueeze(1) * nucleus_probability
+        ranks = torch.searchsorted(cumulative, thresholds, right=True)
+        ranks = torch.minimum(ranks, last_of_nucleus)  # by rounding a threshold may lie behind the nucleus
+        drawn_words = words.gather(1, ranks)
+        drawn_log_probs = log_probs.gather(1, drawn_words)
+        return _one_word_per_row(candidates, drawn_log_probs.squeeze(1), drawn_words.squeeze(1))
 
 
 def _one_word_per_row(candidates: Candidates, log_probs: Tensor, words: Tensor) -> Choice:

@@ -17,7 +17,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.corpus.example import Example
 from nmt.inspection.explorer_page import System, make_live_page, page_data
@@ -350,18 +350,36 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     return answer
 
 
-def _endpoint(service: Service, model: type[AnyRequest] | None, work: Callable[..., Any]) -> Endpoint:
+def _add_headers(headers: MutableHeaders, record: Record) -> None:
+    """Complete the headers of a reply: the models that translated, and what every reply has."""
+    if record.models:
+        headers[IDENTITY] = ", ".join(model.identity for model in record.models)
+    for name, value in HEADERS.items():
+        headers.setdefault(name, value)
+
+
+def _post_endpoint(service: Service, model: type[AnyRequest], work: Callable[..., Awaitable[Any]]) -> Endpoint:
+    """An operation that reads a request: the reply is JSON."""
+
     async def answer(request: Request) -> Response:
-        if model is not None:
-            asked = await service.read(request, model)
-            return _json(await _while_connected(request, work(asked, request.scope["nmt.record"])))
-        match value := work():
-            case Page():
-                return HTMLResponse(value.html, headers={"content-security-policy": f"{value.policy}; {NO_FRAMES}"})
-            case bytes():
-                key = read_key(request, read_address(request, service.limits))
-                service.admit(request.scope["nmt.record"].client, key or "")
-                return Response(value, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        asked = await service.read(request, model)
+        reply = await _while_connected(request, work(asked, request.scope["nmt.record"]))
+        return _json(reply)
+
+    return answer
+
+
+def _get_endpoint(service: Service, work: Callable[[], Any]) -> Endpoint:
+    """An operation that reads nothing: the reply is a page, JSON, or the metrics, which may need a key."""
+
+    async def answer(request: Request) -> Response:
+        value = work()
+        if isinstance(value, Page):
+            return HTMLResponse(value.html, headers={"content-security-policy": f"{value.policy}; {NO_FRAMES}"})
+        if isinstance(value, bytes):
+            key = read_key(request, read_address(request, service.limits))
+            service.admit(request.scope["nmt.record"].client, key or "")
+            return Response(value, media_type=CONTENT_TYPE_PLAIN_0_0_4)
         return _json(value)
 
     return answer
@@ -423,7 +441,11 @@ class App:
         self._example = {"q": "Hello.", "source": first.source, "target": first.target, **key}
         endpoints: dict[str, dict[str, Endpoint]] = {}
         for path, model, _, work in operations:
-            endpoints.setdefault(path, {})["POST" if model else "GET"] = _endpoint(service, model, work)
+            methods = endpoints.setdefault(path, {})
+            if model is None:
+                methods["GET"] = _get_endpoint(service, work)
+            else:
+                methods["POST"] = _post_endpoint(service, model, work)
         routes = [Route(path, _by_method(methods), methods=list(methods)) for path, methods in endpoints.items()]
         self._paths = set(endpoints)
         kinds = (HTTPException, QueueFull, ServerStopping, NmtError, Exception)
@@ -457,30 +479,33 @@ class App:
         async def reply(message: Message) -> None:
             if message["type"] == "http.response.start":
                 record.status = message["status"]
-                headers = MutableHeaders(scope=message)
-                if record.models:
-                    headers[IDENTITY] = ", ".join(model.identity for model in record.models)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
+                _add_headers(MutableHeaders(scope=message), record)
             await send(message)
 
-        app = self._refuse(Headers(scope=scope)) or (
-            self._with_cors if self._pages.origins and path not in PAGES else self._app
-        )
         try:
-            await app(scope, receive, reply)
+            await self._choose_app(scope)(scope, receive, reply)
         except ClientDisconnect:
             record.status = UNANSWERED
         except asyncio.CancelledError:  # the server's time to stop is over
-            if record.status != UNANSWERED:
+            if record.status != UNANSWERED:  # a part of the reply has been sent
                 raise
-            await (await _refuse(Request(scope), ServerStopping()))(scope, receive, reply)
+            refusal = await _refuse(Request(scope), ServerStopping())
+            await refusal(scope, receive, reply)
         except Exception as error:  # it has been answered
             record.error = _where(error)
         finally:
             record.milliseconds = round(1000 * (time.monotonic() - begin), 1)
             self._count(record)
             self._write(record)
+
+    def _choose_app(self, scope: Scope) -> ASGIApp:
+        """Who replies: a refusal, or the routes; other web pages may use those that are no pages themselves."""
+        refusal = self._refuse(Headers(scope=scope))
+        if refusal is not None:
+            return refusal
+        if self._pages.origins and scope["path"] not in PAGES:
+            return self._with_cors
+        return self._app
 
     def _refuse(self, headers: Headers) -> Response | None:
         """The reply to a request that is not allowed, None for others."""

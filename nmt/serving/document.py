@@ -35,17 +35,19 @@ class Unit:
         """Its translation, in which nothing but its own tags can be read as HTML if it is HTML."""
         if self.elements is None:
             return translation.text
+        num_src_words = len(find_words(self.text))
+        tgt_words = find_words(translation.text)
+        # Words that follow another one without a space between them, as in Japanese.
+        joined = set()
+        for number, (left, right) in enumerate(itertools.pairwise(tgt_words), 1):
+            if left.end() == right.start():
+                joined.add(number)
         links = link_words(self.text, translation, processor) if self.elements else ()
-        target_words = find_words(translation.text)
-        joined = {
-            number
-            for number, (left, right) in enumerate(itertools.pairwise(target_words), 1)
-            if left.end() == right.start()
-        }
-        words = [match[0] for match in target_words]
-        text = place_tags(self.elements, links, len(find_words(self.text)), words, joined)
-        for symbol, source in self.opaque.items():
-            text = text.replace(symbol, source) if symbol in text else f"{text} {source}"
+        text = place_tags(self.elements, links, num_src_words, [match[0] for match in tgt_words], joined)
+
+        # Opaque parts take the places of their symbols; one whose symbol the model dropped comes last.
+        for symbol, part in self.opaque.items():
+            text = text.replace(symbol, part) if symbol in text else f"{text} {part}"
         return self.before + text + self.after
 
 

@@ -18,7 +18,8 @@ from nmt.translation.input import read_text
 from nmt.translation.loading import LoadSettings, open_translator
 
 if TYPE_CHECKING:
-    from nmt.serving.directions import Directions
+    from nmt.serving.directions import Directions, ServedDirection
+    from nmt.text.direction import Direction
 
 LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml", "prometheus_client", "py3langid")
 
@@ -149,49 +150,71 @@ def open_directions(
         NmtError: A model cannot be read, a glossary is for a direction that no model has, or two of the same languages
             have different vocabularies.
     """
-    from nmt.config import read_config
-    from nmt.inspection.explorer_data import name_models
-    from nmt.models.lookup import find_model
-    from nmt.models.storage import CONFIG, check_model
-    from nmt.serving.directions import Directions, ServedDirection, ServedModel
-    from nmt.system.errors import printable
-    from nmt.text.direction import Direction
-    from nmt.translation.translator import Translator
+    from nmt.serving.directions import Directions
 
-    groups: dict[tuple[object, ...], list[Path]] = {}
-    given: dict[Path, Path] = {}
-    for model in models:
-        path = find_model(model)
-        given[path] = model or path
-        config = read_config(check_model(path) / CONFIG, settings.allowed_classes)
-        groups.setdefault(Direction.of(config.data).key, []).append(path)
-    directions = []
     unused = dict(glossaries or {})
     for_all = unused.pop("", None)
-    for paths in groups.values():
-        name = str(Direction.of(read_config(paths[0] / CONFIG, settings.allowed_classes).data))
-        glossary = unused.pop(name, for_all)
-        saved, translator = open_translator(paths, replace(settings, glossary=glossary))
-        translator.repairs = True
-        alone = [translator]  # of several models, each has prepared weights of its own
-        if len(saved) > 1:
-            alone = [
-                Translator(member.model, translator.processor, translator.options, frozen=True) for member in saved
-            ]
-        named = name_models(list(zip(saved, alone, strict=True)))
-        models_alone = {name: (member.config, single) for name, (member, single) in named.items()}
-        direction = Direction.of(saved[0].config.data)
-        served = []
-        for member in saved:
-            update = member.metadata.get("update")
-            known = update if type(update) is int else None
-            name = printable(str(direction))
-            served.append(ServedModel(name, printable(str(given[member.path])), known, member.identity))
-        directions.append(ServedDirection(direction, translator, models_alone, tuple(served)))
+    directions = []
+    for direction, paths in _group_by_direction(models, settings).items():
+        glossary = unused.pop(str(direction), for_all)
+        directions.append(_open_direction(direction, paths, replace(settings, glossary=glossary)))
     if unused:
         names = ", ".join(str(served) for served in directions)
         raise ConfigError(f"{next(iter(unused))}: a glossary for a direction that is not served; served are {names}")
     return Directions(directions)
+
+
+def _group_by_direction(
+    models: Sequence[Path | None], settings: LoadSettings
+) -> dict[Direction, list[tuple[Path, Path]]]:
+    """Models by what they translate, in order: the path that was given for each, and that of its directory."""
+    from nmt.config import read_config
+    from nmt.models.lookup import find_model
+    from nmt.models.storage import CONFIG, check_model
+    from nmt.text.direction import Direction
+
+    groups: dict[object, tuple[Direction, list[tuple[Path, Path]]]] = {}
+    for model in models:
+        path = find_model(model)
+        config = read_config(check_model(path) / CONFIG, settings.allowed_classes)
+        direction = Direction.of(config.data)
+        _, paths = groups.setdefault(direction.key, (direction, []))
+        paths.append((model or path, path))
+    return dict(groups.values())
+
+
+def _open_direction(
+    direction: Direction, paths: Sequence[tuple[Path, Path]], settings: LoadSettings
+) -> ServedDirection:
+    """The models of a direction, which translate together and can be asked one by one.
+
+    Args:
+        direction: What they translate.
+        paths: The path that was given for each, and that of its directory.
+        settings: How they are loaded and used.
+    """
+    from nmt.inspection.explorer_data import name_models
+    from nmt.serving.directions import ServedDirection, ServedModel
+    from nmt.system.errors import printable
+    from nmt.translation.translator import Translator
+
+    saved, translator = open_translator([path for _, path in paths], settings)
+    translator.repairs = True
+    if len(saved) == 1:
+        singles = [translator]
+    else:  # each has prepared weights of its own
+        singles = [Translator(member.model, translator.processor, translator.options, frozen=True) for member in saved]
+    models_alone = {}
+    for name, (member, single) in name_models(list(zip(saved, singles, strict=True))).items():
+        models_alone[name] = (member.config, single)
+
+    served = []
+    for (given, _), member in zip(paths, saved, strict=True):
+        update = member.metadata.get("update")
+        known_update = update if type(update) is int else None
+        model = ServedModel(printable(str(direction)), printable(str(given)), known_update, member.identity)
+        served.append(model)
+    return ServedDirection(direction, translator, models_alone, tuple(served))
 
 
 def exit_if_busy() -> None:

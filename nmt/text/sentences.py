@@ -1,6 +1,5 @@
 """Splits lines into sentences, and long sentences into parts: models are trained on one sentence at a time."""
 
-import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -138,14 +137,17 @@ def untitle(text: str, rarity: Callable[[str], tuple[float, ...]]) -> str:
         text: The text.
         rarity: How rare a word is in training text.
     """
-    places = itertools.count()
-
-    def lower(word: re.Match[str]) -> str:
-        small = word[0].lower()
-        is_capital = next(places) == 0 or word[0] != word[0].capitalize() or rarity(word[0]) <= rarity(small)
-        return word[0] if is_capital else small
-
-    return _WORD.sub(lower, text)
+    parts = []
+    end = 0
+    for number, match in enumerate(_WORD.finditer(text)):
+        word = match[0]
+        small = word.lower()
+        has_one_capital = word == word.capitalize()
+        if number > 0 and has_one_capital and rarity(small) < rarity(word):
+            word = small
+        parts += [text[end : match.start()], word]
+        end = match.end()
+    return "".join(parts) + text[end:]
 
 
 def split_tokens(tokens: Sequence[str], limit: int, *, subwords: bool) -> Iterator[list[str]]:

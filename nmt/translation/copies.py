@@ -76,22 +76,34 @@ def repair_copies(src_tokens: Sequence[str], tokens: Sequence[str], log_probs: S
     """
     source = _find_words(src_tokens, [0.0] * len(src_tokens))
     target = _find_words(tokens, log_probs)
-    rivals = [rival for rival in target if not any(word.is_in(rival) for word in source)]
+    # Words of the translation that no word of the source explains: each may be a misspelled one.
+    unexplained = [candidate for candidate in target if not any(word.is_in(candidate) for word in source)]
     repaired = list(tokens)
     for word in source:
-        if not word.may_be_copied or any(word.is_in(target_word) for target_word in target):
+        is_missing = not any(word.is_in(candidate) for candidate in target)
+        if not (word.may_be_copied and is_missing and unexplained):
             continue
-        similarity, wrong = max(((word.similarity(rival), rival) for rival in rivals), default=(0.0, word))
-        if similarity >= SIMILAR:
-            rivals.remove(wrong)
-            copied = write_like(word.copied, wrong.copied) if word.key.isdecimal() else word.copied
-            text = "".join(tokens[wrong.begin : wrong.end]).replace(wrong.copied, copied, 1)
-            first = max(1, len(text) - (wrong.end - wrong.begin) + 1)
-            for place in range(wrong.begin, wrong.end):
-                repaired[place] = text[:first]
-                text = text[first:]
-                first = 1
+        # Of equally similar words the last.
+        similarity, _, misspelled = max((word.similarity(rival), rival.begin, rival) for rival in unexplained)
+        if similarity < SIMILAR:
+            continue
+        unexplained.remove(misspelled)
+        copied = word.copied
+        if word.key.isdecimal():
+            copied = write_like(word.copied, misspelled.copied)
+        subwords = tokens[misspelled.begin : misspelled.end]
+        text = "".join(subwords).replace(misspelled.copied, copied, 1)
+        repaired[misspelled.begin : misspelled.end] = _deal_out(text, len(subwords))
     return repaired
+
+
+def _deal_out(text: str, number: int) -> list[str]:
+    """A text as so many subwords: one character in each but the first, which has the rest; empty ones where it ends."""
+    first = max(1, len(text) - number + 1)
+    subwords = [text[:first]]
+    for place in range(first, first + number - 1):
+        subwords.append(text[place : place + 1])
+    return subwords
 
 
 def _find_words(tokens: Sequence[str], log_probs: Sequence[float]) -> list[_Word]:
