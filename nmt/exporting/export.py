@@ -49,6 +49,8 @@ def export(
     output: AnyPath,
     against: AnyPaths = (),
     quantization: str | None = None,
+    keep: AnyPath | None = None,
+    glossary: AnyPath | None = None,
     overwrite: bool = False,
     allowed_classes: Collection[str] = (),
 ) -> Path:
@@ -62,6 +64,8 @@ def export(
         to: Format: ctranslate2, onnx, argos, hub or html.
         output: Folder, or file for argos and html, to write.
         quantization: Number format of weights; None is the format's own choice.
+        keep: Names that stay as they are, one on each line; for html.
+        glossary: Terms and the translations that they must have: term, tab, translation on each line; for html.
         overwrite: Replace an earlier export.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
@@ -77,6 +81,7 @@ def export(
     from nmt.inspection.explore_command import check_directions
     from nmt.models.lookup import find_model
     from nmt.models.storage import load_model
+    from nmt.translation.protection import read_protection
 
     form = find_format(to)
     path = Path(output)
@@ -93,6 +98,11 @@ def export(
         raise ConfigError(f"{to} needs {', '.join(missing)}: pip install {' '.join(missing)}")
     if against and not form.several:
         raise ConfigError("{against}: {to} holds one model; leave it out", against=Parameter("against"), to=to)
+    files = {"keep": as_path(keep), "glossary": as_path(glossary)}
+    for name, file in files.items():
+        if file is not None and not form.protects:
+            raise ConfigError("{file}: {to} has no protected text; leave it out", file=Parameter(name, file), to=to)
+    options = {"protection": read_protection(**files)} if form.protects else {}
     if path.suffix != (form.suffix or path.suffix):
         raise DataError(
             "{output}: give a file that ends in {suffix}", output=Parameter("output", path), suffix=form.suffix
@@ -113,7 +123,7 @@ def export(
             raise ConfigError(*problems)
         writing = atomic_file(path) if form.suffix else atomic_directory(path)
         with writing as temporary:
-            remarks = list(form.write(models[0], temporary, quantization, *models[1:]))
+            remarks = list(form.write(models[0], temporary, quantization, *models[1:], **options))
             if not form.suffix:
                 _list_files(to, temporary)
     for remark in remarks:

@@ -61,6 +61,7 @@ class Format:
         quantizations: Number formats of weights, the default first; `none` is float32.
         suffix: Suffix of the file that it writes; empty if it writes a folder.
         several: True if it can hold several models, side by side.
+        protects: True if it can hold names and terms of a user, which `write` gets as `protection`.
     """
 
     write: Callable[..., Iterator[str]]
@@ -69,6 +70,7 @@ class Format:
     quantizations: Sequence[str] = ("none",)
     suffix: str = ""
     several: bool = False
+    protects: bool = False
 
 
 def check_format(name: str) -> str:

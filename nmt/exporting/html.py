@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nmt.config import Config
 from nmt.exporting.formats import Format, Obstacle, find_other_values
+from nmt.exporting.javascript import as_javascript
 from nmt.inspection.explorer_data import name_models
 from nmt.inspection.explorer_page import System, make_page, page_data
 from nmt.layers.attention.catalog import describe_mechanism
@@ -22,11 +23,14 @@ from nmt.text.direction import Direction
 from nmt.text.languages import base_language
 from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, WINDOWS_1252, Normalizer
 from nmt.text.processor import TextProcessor
+from nmt.text.spans import AFTER, PATTERN
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer
+from nmt.translation.protection import CLOSING, NUMBERS, OPENING, Protection
+from nmt.translation.reader import Reader
 
 FOLDER = Path(__file__).parent
 NETWORK = ("layers.js", "recurrent.js", "transformer.js", "network.js")
-FILES = ("translator.css", *NETWORK, "search.js", "pieces.js", "translator.js")
+FILES = ("translator.css", *NETWORK, "search.js", "pieces.js", "spans.js", "reader.js", "translator.js")
 """Style and scripts, after those of the explorer's page."""
 COMPUTED = {
     "model.encoder.kind": ("recurrent", "self_attention"),
@@ -42,7 +46,6 @@ COMPUTED = {
     "decode.sampling.temperature": (None,),
 }
 """Values that the scripts have, of the keys that matter."""
-SPANS = "The page does not protect addresses, numbers and other spans, and has no glossary."
 
 
 def find_obstacles(config: Config) -> Iterator[Obstacle]:
@@ -50,8 +53,18 @@ def find_obstacles(config: Config) -> Iterator[Obstacle]:
     return find_other_values(config, "a page", COMPUTED)
 
 
-def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel) -> Iterator[str]:
-    """Write the page; see `Format`."""
+def write(
+    model: SavedModel, path: Path, quantization: str, *others: SavedModel, protection: Protection | None = None
+) -> Iterator[str]:
+    """Write the page; see `Format`.
+
+    Args:
+        model: The model.
+        path: The file.
+        quantization: int8.
+        others: Further models, shown beside it.
+        protection: Names and terms of a user; None has none.
+    """
     systems = list[System]()
     models = list[dict[str, Any]]()
     contents = list[str]()
@@ -61,7 +74,9 @@ def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel)
         subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
         systems.append(System(name, *describe_mechanism(saved.config.model), subwords, []))
         weights, content = _pack(saved)
-        models.append({**_describe_model(saved), "text": _describe_text(processor), "weights": weights})
+        placeholders = Reader(processor).placeholders
+        text = _describe_text(processor)
+        models.append({**_describe_model(saved), "text": text, "placeholders": placeholders, "weights": weights})
         contents.append(base64.b64encode(content).decode())
     direction = Direction.of(model.config.data)
     data = {**page_data([], systems), "languages": [direction.source, direction.target], "models": models}
@@ -78,11 +93,12 @@ def write(model: SavedModel, path: Path, quantization: str, *others: SavedModel)
         "beforeOrdinals": sorted(abbreviations.before_ordinals),
         "highest": HIGHEST,
     }
+    data["protection"] = _describe_protection(protection or Protection())
     title = direction.name
     files = [FOLDER / name for name in FILES]
     shown = {"direction": direction, "names": [system.name for system in systems], "contents": contents}
     write_text(path, make_page(title, data, FOLDER / "translator.html", files, **shown).html)
-    yield SPANS
+    return iter(())
 
 
 def _describe_model(saved: SavedModel) -> dict[str, Any]:
@@ -124,9 +140,23 @@ def _describe_text(processor: TextProcessor) -> dict[str, Any]:
     joint = processor.src_vocabulary == processor.tgt_vocabulary
     return {
         "repairs": _describe_repairs(processor.normalizer),
-        "control": CONTROL.pattern,
         "src": {"tokens": processor.src_vocabulary.tokens, **_describe_casing(source), **_describe_pieces(source)},
         "tgt": {"tokens": None if joint else processor.tgt_vocabulary.tokens, "subwords": target.kind == "subword"},
+    }
+
+
+def _describe_protection(protection: Protection) -> dict[str, Any]:
+    """What `spans.js` needs to find spans, and to put them into a translation."""
+    return {
+        "pattern": as_javascript(PATTERN.pattern),
+        "word": as_javascript(r"\w"),
+        "after": AFTER,
+        "numbers": NUMBERS,
+        "closing": CLOSING,
+        "opening": OPENING,
+        "control": CONTROL.pattern,
+        "names": protection.names,
+        "terms": protection.terms,
     }
 
 
@@ -155,4 +185,4 @@ def _describe_pieces(tokenizer: Tokenizer) -> dict[str, Any]:
     return {"algorithm": algorithm, "symbols": tokenizer.symbols, "pieces": list(scores), "scores": floats}
 
 
-FORMAT = Format(write, find_obstacles, quantizations=("int8",), suffix=".html", several=True)
+FORMAT = Format(write, find_obstacles, quantizations=("int8",), suffix=".html", several=True, protects=True)

@@ -3,7 +3,8 @@
 
 const WORD_BEGINNING = "\u2581";
 // What str.split() of Python takes for white space.
-const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/u;
+const BLANK = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+const BLANKS = new RegExp(`[${BLANK}]+`, "u");
 const MARKS = /((?:\p{M}|[\uff9e\uff9f]){30})(?:\p{M}|[\uff9e\uff9f])+/gu;
 
 /** An entity by what browsers show for it. */
@@ -131,6 +132,12 @@ class TextProcessor {
     return tokens;
   }
 
+  /** Words of a source as its tokens have them. */
+  splitWords(text) {
+    const { lowercase, casing } = this.settings.src, words = text.split(BLANKS).filter(Boolean).map((word) => repair(word, this.settings.repairs));
+    return lowercase ? words.map((word) => toSmall(word, casing)) : words;
+  }
+
   /** Ids of tokens. */
   encode(tokens) {
     return tokens.map((token) => this.ids.get(token) ?? UNK);
@@ -139,6 +146,6 @@ class TextProcessor {
   /** Tokens as text. */
   join(tokens) {
     const text = this.settings.tgt.subwords ? tokens.join("").replaceAll(WORD_BEGINNING, " ") : tokens.join(" ");
-    return text.replace(new RegExp(this.settings.control, "gu"), "").split(BLANKS).filter(Boolean).join(" ");
+    return text.replace(new RegExp(data.protection.control, "gu"), "").split(BLANKS).filter(Boolean).join(" ");
   }
 }

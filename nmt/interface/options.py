@@ -70,6 +70,14 @@ Keep = Annotated[
     Path | None,
     typer.Option("--keep", metavar="FILE", help="Names that stay as they are, one on each line."),
 ]
+Glossary = Annotated[
+    Path | None,
+    typer.Option(
+        "--glossary",
+        metavar="FILE.tsv",
+        help="Terms and the translations that they must have: term, tab, translation on each line.",
+    ),
+]
 OverwriteFiles = Annotated[bool, typer.Option("--overwrite", help="Replace output files that are not empty.")]
 ConfigArgument = Annotated[
     str | None,

@@ -61,14 +61,7 @@ def translate(
         ),
     ] = None,
     keep: options.Keep = None,
-    glossary: Annotated[
-        Path | None,
-        typer.Option(
-            "--glossary",
-            metavar="FILE.tsv",
-            help="Terms and the translations that they must have: term, tab, translation on each line.",
-        ),
-    ] = None,
+    glossary: options.Glossary = None,
     protect: Annotated[
         bool,
         typer.Option(
@@ -330,6 +323,8 @@ def export(
             help="Number format of weights. [default: the format's own choice]",
         ),
     ] = None,
+    keep: options.Keep = None,
+    glossary: options.Glossary = None,
     overwrite: options.Overwrite = False,
     allowed_classes: options.AllowedClasses = None,
 ) -> None:
@@ -345,6 +340,8 @@ def export(
         model=model,
         against=against or (),
         quantization=quantization,
+        keep=keep,
+        glossary=glossary,
         overwrite=overwrite,
         allowed_classes=allowed_classes or (),
     )

@@ -31,7 +31,7 @@ _NUMBER = (
 )
 _RESERVED = r"\u27e6\d+\u27e7"
 _OPAQUE = r"[\ue000-\uf8ff]"
-_ANY = re.compile(
+PATTERN = re.compile(
     "|".join(
         f"(?P<{kind}>{pattern})"
         for kind, pattern in {
@@ -52,7 +52,8 @@ _ANY = re.compile(
     ),
     re.IGNORECASE,
 )
-_AFTER = ".,;:!?\u2026)]}'\"\u3002\uff0c\uff01\uff1f\u060c\u061f"
+"""Every span but names, in a group with the name of its kind."""
+AFTER = ".,;:!?\u2026)]}'\"\u3002\uff0c\uff01\uff1f\u060c\u061f"
 """Characters at the end of an address that belong to the sentence around it."""
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 
@@ -79,7 +80,7 @@ def find_spans(text: str, names: Collection[str] = ()) -> list[Span]:
         text: The text.
         names: Words, or several, that are spans wherever they stand as whole words, with the same capitals.
     """
-    spans = [_trimmed(text, match) for match in _ANY.finditer(text)]
+    spans = [_trimmed(text, match) for match in PATTERN.finditer(text)]
     if names:
         spans += [name for name in _find_names(text, names) if is_apart(name.begin, name.end, spans)]
     return sorted(spans)
@@ -105,7 +106,7 @@ def _trimmed(text: str, match: re.Match[str]) -> Span:
     kind = str(match.lastgroup)
     begin, end = match.span()
     if kind == "url":
-        while text[end - 1] in _AFTER:
+        while text[end - 1] in AFTER:
             opening = _BRACKETS.get(text[end - 1])
             if opening and text.count(opening, begin, end) >= text.count(text[end - 1], begin, end):
                 break

@@ -208,8 +208,7 @@ def _read_protection(settings: LoadSettings) -> Protection | None:
         ConfigError: There are names or terms, but sentences are not split, or spans not protected.
         DataError: A file cannot be read.
     """
-    from nmt.text.glossary import read_glossary, read_names
-    from nmt.translation.protection import Protection
+    from nmt.translation.protection import read_protection
 
     is_on = settings.split_sentences and settings.protect
     for name in ("keep", "glossary"):
@@ -223,9 +222,7 @@ def _read_protection(settings: LoadSettings) -> Protection | None:
             )
     if not is_on:
         return None
-    names = [] if settings.keep is None else read_names(settings.keep)
-    terms = {} if settings.glossary is None else read_glossary(settings.glossary)
-    return Protection(names, terms)
+    return read_protection(settings.keep, settings.glossary)
 
 
 def text_of(saved: SavedModel) -> tuple[Any, ...]:

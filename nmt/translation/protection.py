@@ -12,10 +12,12 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 
+from nmt.text.glossary import read_glossary, read_names
 from nmt.text.spans import find_spans, is_apart, replace_places
 from nmt.text.tokenizers import WORD_BEGINNING
 from nmt.translation.words import align_words, count_visible
@@ -28,8 +30,10 @@ Way = Literal["placeholders", "plain", "numbers", "without"]
 """How a sentence with spans is read: with placeholders, as it is, with small numbers for the spans, or without them."""
 NUMBERS = ("25", "30", "17", "42", "15", "60", "12", "80", "35", "70", "18", "90", "45", "20", "50", "16", "75", "40")
 """Numbers that stand in for spans: training text has them, and no other word depends on which it is."""
-_CLOSING = ".,;:!?\u2026)]}\u2019\u201d\u00bb\u203a\u3002\uff0c\uff01\uff1f\u060c\u061b\u061f"
-_OPENING = "([{\u00bf\u00a1\u201c\u201e\u00ab\u2039"
+CLOSING = ".,;:!?\u2026)]}\u2019\u201d\u00bb\u203a\u3002\uff0c\uff01\uff1f\u060c\u061b\u061f"
+"""Marks that stand directly behind a word."""
+OPENING = "([{\u00bf\u00a1\u201c\u201e\u00ab\u2039"
+"""Marks that a word stands directly behind."""
 
 
 class Kept(NamedTuple):
@@ -78,6 +82,22 @@ class Protection:
             if is_apart(span.begin, span.end, terms):
                 kept.append(Kept(*span[:2], text[span.begin : span.end], span.kind))
         return sorted(kept)
+
+
+def read_protection(keep: Path | None, glossary: Path | None) -> Protection:
+    """The protection of the spans that any text has, and of those that a user's files list.
+
+    Args:
+        keep: File with names that stay as they are; see `read_names`.
+        glossary: File with terms and their translations; see `read_glossary`.
+
+    Raises:
+        DataError: A file is malformed.
+        OSError: A file cannot be read.
+    """
+    names = [] if keep is None else read_names(keep)
+    terms = {} if glossary is None else read_glossary(glossary)
+    return Protection(names, terms)
 
 
 def stand_in(sentence: str, kept: Sequence[Kept], stand_ins: Sequence[str]) -> str:
@@ -225,11 +245,11 @@ def _place_of(
     if not any(map(str.isalnum, after)):
         # Only marks follow: they stay behind the span.
         last = words[-1]
-        return last.start() + len(last[0].rstrip(_CLOSING))
+        return last.start() + len(last[0].rstrip(CLOSING))
     for word in range(len(before) - 1, -1, -1):
         if word in reach:
             target = words[reach[word]]
-            return target.start() + len(target[0].rstrip(_CLOSING)) if before[-1][-1].isalnum() else target.end()
+            return target.start() + len(target[0].rstrip(CLOSING)) if before[-1][-1].isalnum() else target.end()
     return 0
 
 
@@ -237,6 +257,6 @@ def _insert(text: str, offset: int, inserted: str) -> str:
     """A text with another one in it, apart from the words beside it, and not from the marks around it."""
     before = text[:offset].rstrip()
     after = text[offset:].lstrip()
-    left = " " if before and before[-1] not in _OPENING else ""
-    right = " " if after and after[0] not in _CLOSING else ""
+    left = " " if before and before[-1] not in OPENING else ""
+    right = " " if after and after[0] not in CLOSING else ""
     return f"{before}{left}{inserted}{right}{after}"

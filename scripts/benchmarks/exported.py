@@ -40,7 +40,8 @@ MEASURE = """<pre id="found"></pre><script>{
   const [{ network, processor, decode }] = data.models;
   let first = 0, tokens = 0;
   const found = %s.map((line) => {
-    const work = search(network, processor.encode(processor.tokenize(line)), { ...decode, beam_size: %d });
+    const ids = processor.encode(processor.tokenize(line));
+    const work = search(network, ids, { ...decode, beam_size: %d }, { reserved: [], demanded: [] });
     let step = work.next();
     while (!step.done) step = work.next();
     const words = trace(step.value.nodes, step.value.ends[0]).map(({ word }) => word);

@@ -31,7 +31,7 @@ SETTINGS = (
 
 
 TRAINING = (
-    "train.epochs=2",
+    "train.epochs=4",
     "train.optimizer.learning_rate=0.01",
     "train.schedule={name: inverse_sqrt, warmup: 20}",
     "train.validation.metric=loss",

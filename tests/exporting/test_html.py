@@ -26,10 +26,12 @@ from nmt.models.storage import SavedModel
 from nmt.search.searcher import Searcher
 from nmt.text.casing import Casing, lower, upper
 from nmt.text.normalization import Normalizer
+from nmt.text.placeholders import make_placeholders
 from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import SubwordTokenizer, WhitespaceTokenizer
 from nmt.text.vocabulary import EOS_ID, UNK_ID, Vocabulary
+from nmt.translation.protection import Protection
 from nmt.translation.translator import Translator
 
 FOLDER = Path(html.__file__).parent
@@ -76,7 +78,7 @@ VARIANTS = {
 }
 RUN = """
 function run(ids, decode) {
-  const work = search(data.models[0].network, ids, decode);
+  const work = search(data.models[0].network, ids, decode, { reserved: [], demanded: [] });
   let step = work.next();
   while (!step.done) step = work.next();
   const { nodes, ends } = step.value, steps = trace(nodes, ends[0]);
@@ -210,10 +212,16 @@ ODD = [
 ]
 
 
-def make_processor(algorithm: str, lines: list[str], *, lowercase: bool, quotes: bool) -> TextProcessor:
+def make_processor(
+    algorithm: str, lines: list[str], *, lowercase: bool, quotes: bool, placeholders: int = 0
+) -> TextProcessor:
     """Pieces and vocabulary of every second line, so that others have unknown characters and pieces."""
-    tokenizer = SubwordTokenizer.learn(lines[::2], algorithm=algorithm, vocabulary_size=240, lowercase=lowercase)
+    symbols = make_placeholders(placeholders)
+    tokenizer = SubwordTokenizer.learn(
+        lines[::2], algorithm=algorithm, vocabulary_size=240, lowercase=lowercase, placeholders=symbols
+    )
     counts = Counter(piece for tokens in tokenizer.tokenize(lines[::2]) for piece in tokens)
+    counts.update(dict.fromkeys(symbols, 2))
     counts["☃☃"] = 3  # what is unknown to SentencePiece can have an id
     vocabulary = Vocabulary.from_counts(counts, min_count=2)
     normalizer = Normalizer(unicode="nfkc" if lowercase else "nfc", quotes=quotes, dashes=quotes)
@@ -288,17 +296,17 @@ def test_the_page_is_one_small_file_that_loads_nothing(project: Project, transla
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert max(map(len, scripts)) <= 30_000
-    assert sum(map(len, scripts)) <= 95_000
-    weights = sum(parameter.numel() for parameter in nmt.load(project.run, protect=False).model.parameters())
+    assert sum(map(len, scripts)) <= 110_000
+    weights = sum(parameter.numel() for parameter in nmt.load(project.run).model.parameters())
     assert len(text) < 1.4 * weights + 400_000
 
 
 @needs_chromium
 def test_what_is_typed_is_translated(project: Project, translator_page: Path, browser: Browser) -> None:
-    translator = nmt.load(project.run, protect=False)
+    translator = nmt.load(project.run)
     round_weights(translator.model)
     page = opened(browser, translator_page)
-    for text in ("a b c", "h g f e d", "c c <b> c"):
+    for text in ("a b c", "h g f e d", "c c <b c"):
         page.evaluate("document.getElementById('text').select()")
         page.type(text)
         expected = translator.translate(text, with_alignment=True)
@@ -327,7 +335,7 @@ def test_the_address_names_a_text_of_several_sentences(translator_page: Path, br
 def test_emoji_stay_and_capitals_are_read_as_small_letters(
     project: Project, translator_page: Path, browser: Browser
 ) -> None:
-    page, translator = opened(browser, translator_page), nmt.load(project.run, protect=False)
+    page, translator = opened(browser, translator_page), nmt.load(project.run)
     round_weights(translator.model)
     for text in (
         "a b c \U0001f389\U0001f44d\U0001f3fd!",
@@ -350,7 +358,7 @@ def test_each_line_of_the_box_is_a_line_of_the_translation(
     project: Project, translator_page: Path, browser: Browser
 ) -> None:
     """All were one, and one line in small letters kept the others from being read as capitals."""
-    page, translator = opened(browser, translator_page), nmt.load(project.run, protect=False)
+    page, translator = opened(browser, translator_page), nmt.load(project.run)
     round_weights(translator.model)
     lines = ["a b c! d", "", "A B C! D E", "h g f"]
     page.evaluate(f"location.hash = {json.dumps('#q=' + quote(chr(10).join(lines)))}")
@@ -389,7 +397,8 @@ def test_lines_are_split_as_the_reader_does(browser: Browser, tmp_path: Path) ->
     model = make_model(tmp_path / "model", processor, "decode.max_length=3")
     list(html.write(model, tmp_path / "page.html", "int8"))
     page = opened(browser, tmp_path / "page.html")
-    translator = Translator(model.model, processor, model.config.decode, splitter=SentenceSplitter("en", "de"))
+    splitter = SentenceSplitter("en", "de")
+    translator = Translator(model.model, processor, model.config.decode, splitter=splitter, protection=Protection())
     round_weights(translator.model)
     joined = [f"{one} {two}" for one, two in zip(lines[::60], lines[7::60], strict=False)]
     texts = [*SPLIT, *joined[:80]]
@@ -397,6 +406,98 @@ def test_lines_are_split_as_the_reader_does(browser: Browser, tmp_path: Path) ->
     expected = "\n".join(found.text for found in translator.translate(texts))
     page.wait_for("document.getElementById('result').getAttribute('aria-busy') === 'false'")
     assert text_of(page, "result").split("\n") == expected.split("\n")
+
+
+SPANS = [
+    *(
+        "{name}",
+        "{{user.name}}",
+        "${total}",
+        "%s",
+        "%1$s",
+        "%(count)d",
+        "100%",
+        "<x/>",
+        "<b>",
+        "**",
+        "`a b`",
+        "[a](b_c)",
+    ),
+    *("https://example.org/a?b=(1)&c=2.", "www.example.com,", "jane.doe@example.org", "@bob", "#tag", "_"),
+    *(
+        "\U0001f436",
+        "\u2764\ufe0f",
+        "\U0001f44d\U0001f3fd",
+        "1\ufe0f\u20e3",
+        "2012-02-11",
+        "10:30",
+        "4,914,729",
+        "\u22125.5",
+    ),
+    *(
+        "+49-30-1234567",
+        "1\u00a0000",
+        "v1.2.3",
+        "\u0663\u0664",
+        "42",
+        "Tom",
+        "New York",
+        "\u27e63\u27e7",
+        "STOP!",
+        "U.S.",
+    ),
+    *("\u65e5\u672c\u8a9e", "{a\u0301}", "e.g.", "teacher", "\U00010348"),
+]
+"""Spans of every kind, names and terms of a user, and what looks like them."""
+
+
+def find_lines_with_spans(lines: list[str], number: int) -> list[str]:
+    """Lines with up to four spans between their words, at their ends, or glued to words."""
+    draw = random.Random(1)
+    found = []
+    for line in draw.choices(lines, k=number):
+        words = line.split()
+        for span in draw.choices(SPANS, k=draw.randint(0, 4)):
+            place = draw.randint(0, len(words))
+            if draw.random() < 0.15 and place < len(words):
+                words[place] += span
+            else:
+                words.insert(place, span)
+        found.append(draw.choice([" ", " ", " ", "  ", "\t"]).join(words))
+    return found
+
+
+@needs_chromium
+@pytest.mark.parametrize("placeholders", [0, 4])
+def test_spans_and_terms_are_kept_as_the_reader_does(placeholders: int, browser: Browser, tmp_path: Path) -> None:
+    lines = [line.split("\t")[0] for line in (SAMPLE / "deu.txt").read_text(encoding="utf-8").splitlines()]
+    processor = make_processor("bpe", lines, lowercase=False, quotes=False, placeholders=placeholders)
+    model = make_model(tmp_path / "model", processor, "decode={max_length: 12, beam_size: 2}")
+    protection = Protection(["Tom", "New York"], {"teacher": "Lehrerin", "he": "Er/Sie", "see": "sehen {x}"})
+    list(html.write(model, tmp_path / "page.html", "int8", protection=protection))
+    page = opened(browser, tmp_path / "page.html")
+    splitter = SentenceSplitter("en", "de")
+    translator = Translator(model.model, processor, model.config.decode, splitter=splitter, protection=protection)
+    round_weights(translator.model)
+    odd = [line for line in ODD if not re.search(r"[\r\n\0]", line)]
+    texts = [*find_lines_with_spans(lines, 400), *odd]
+    found = page.evaluate(
+        f"{json.dumps(texts)}.map((text) => protection.find(decodeControl(text, data.models[0].text.repairs)))"
+    )
+    spans = [translator.reader.protection.find(processor.normalizer.decode(text)) for text in texts]
+    assert [[(span["text"], span["kind"]) for span in each] for each in found] == [
+        [(span.text, span.kind) for span in each] for each in spans
+    ]
+    assert len({span.kind for each in spans for span in each}) >= 12
+    expected = [each.text for each in translator.translate(texts)]
+    ways = {unit.way for passage in translator.reader.read(texts) for unit in passage.units}
+    assert ways >= ({"placeholders"} if placeholders else {"plain", "numbers"})
+    page.evaluate(f"location.hash = {json.dumps('#q=' + quote(chr(10).join(texts)))}")
+    page.wait_for(f"document.getElementById('text').value === {json.dumps(chr(10).join(texts))}")
+    page.wait_for("document.getElementById('result').getAttribute('aria-busy') === 'false'")
+    translations = text_of(page, "result").split("\n")
+    wrong = [pair for pair in zip(texts, translations, expected, strict=True) if pair[1] != pair[2]]
+    assert wrong == []
 
 
 @needs_chromium
@@ -489,10 +590,20 @@ def test_what_a_page_cannot_compute_is_named(settings: list[str], key: str, reme
 
 def test_the_command_writes_a_file_and_says_what_is_missing(project: Project, cli: Cli, tmp_path: Path) -> None:
     arguments = "export", "--model", project.run, "--to", "html", "--output"
-    written = cli(*arguments, tmp_path / "page.html")
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("teacher\tLehrerin\n", encoding="utf-8")
+    names = tmp_path / "names.txt"
+    names.write_text("New York\n", encoding="utf-8")
+    written = cli(*arguments, tmp_path / "page.html", "--glossary", terms, "--keep", names)
     assert (written.code, written.out) == (0, "")
-    assert "does not protect addresses, numbers and other spans" in written.err
-    assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")] == ["page.html"]
+    files = {path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")}
+    assert files == {"page.html", "terms.tsv", "names.txt"}
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '"terms":{"teacher":"Lehrerin"}' in text.replace(": ", ":")
+    assert '"names":["New York"]' in text.replace(": ", ":")
+    to_onnx = cli("export", "--model", project.run, "--to", "onnx", "--output", tmp_path / "onnx", "--keep", names)
+    assert to_onnx.code == 1
+    assert errors(to_onnx.err) == [f"nmt: error: --keep {names}: onnx has no protected text; leave it out"]
     refused = cli(*arguments, tmp_path / "page")
     assert refused.code == 1
     assert "give a file that ends in .html" in errors(refused.err)[0]

@@ -1,0 +1,146 @@
+"use strict";
+// From a line to sentences and back, as nmt/translation/reader.py: sentences, white space, capitals, titles, spans.
+
+const LETTERS = /\p{L}+/gu, SHORT = 3, RARE = 1 << 24; // words; letters of the longest that need no capital; more than any id
+const NEXT_WAY = { placeholders: "without", plain: "numbers", numbers: "without" }; // how a sentence is read again that lost a span
+const protection = new Protection(data.protection), CONTROL = new RegExp(data.protection.control, "gu");
+
+/** True if a text has at least two words and all of them are in capitals. Words without letters are ignored. */
+function isInCapitals(text) {
+  return text === text.toUpperCase() && text.split(/\s/).filter((word) => word !== word.toLowerCase()).length > 1;
+}
+
+/** How rare a word is in training text: its number of tokens, and of a single one its rank by frequency. */
+function rarity(word, processor) {
+  const ids = processor.encode(processor.tokenize(word));
+  return ids.length > 1 || ids[0] === UNK ? ids.length * RARE + RARE - 1 : RARE + ids[0];
+}
+
+/** An English title as a sentence, other text as it is: is_title and untitle of nmt/text/sentences.py. */
+function untitle(text, processor) {
+  const words = text.match(LETTERS) ?? [], isLong = (word) => word.length > SHORT, isLarge = (word) => /^\p{Lu}/u.test(word);
+  const large = words.slice(1).filter((word) => isLong(word) && isLarge(word)).length;
+  if (large < 2 || text.endsWith(".") || words.some((word) => isLong(word) && !isLarge(word))) return text;
+  let place = 0;
+  return text.replace(LETTERS, (word) => {
+    const small = word.toLowerCase(), isSet = place++ && word.slice(1) === small.slice(1);
+    return isSet && rarity(small, processor) < rarity(word, processor) ? small : word;
+  });
+}
+
+const END_MARKS = ".!?\u2026\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4", WIDE_MARKS = "\u3002\uff01\uff0e\uff1f\uff61";
+const QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a", OPENING = "(\\[\\{\u300c\u300e\uff08\u00bf\u00a1\u2013\u2014\\-";
+const BOUNDARY = new RegExp(
+  `(?<![${END_MARKS}${WIDE_MARKS}])(?<end>[${END_MARKS}${WIDE_MARKS}]+)` +
+  `(?:(?<=[${WIDE_MARKS}])[\u2019\u201d\u300d\u300f\uff09]*\\s*|(?<=[${END_MARKS}])[${QUOTES})\\]\\}]*\\s+)` +
+  `(?=[${QUOTES}${OPENING}]*(?<first>[^\\s${END_MARKS}${WIDE_MARKS}]))`, "gu");
+const PICTURE = "\u2600-\u27bf\u2b50\u2b55\u{1f000}-\u{1faff}";
+const EMOJI = new RegExp(`[${PICTURE}][${PICTURE}${END_MARKS}${WIDE_MARKS}\ufe0e\ufe0f\u200d\u20e3\\s]*`, "gu");
+const rules = data.abbreviations && Object.fromEntries(Object.entries(data.abbreviations).map(([name, words]) => [name, Array.isArray(words) ? new Set(words) : words]));
+
+/** Whether a full stop ends a sentence: Abbreviations.ends_sentence of nmt/text/abbreviations.py. */
+function endsWord(before, decorated, following) {
+  const bare = (text) => text.replace(new RegExp(`^[${QUOTES}${OPENING}]+`, "u"), ""), word = bare(decorated);
+  if (rules.titles.has(word)) return false;
+  if (rules.endings.has(word) || rules.starters.has(following.toLowerCase())) return true;
+  if (/^\p{L}\.$/u.test(word)) {
+    const earlier = bare(before);
+    return !(/^\p{Ll}/u.test(word) || !earlier || earlier.endsWith(".") || /^\p{Lu}/u.test(earlier));
+  }
+  if (rules.hasOrdinals && /^[0-9]{1,2}\.$/.test(word)) {
+    const isCounted = !rules.beforeOrdinals.size || rules.beforeOrdinals.has(before.toLowerCase());
+    return !(parseInt(word, 10) <= rules.highest && isCounted);
+  }
+  return !(rules.known.has(word) || /^(?:\p{L}\.){2,}$/u.test(word));
+}
+
+/** Whether punctuation ends a sentence, as SentenceSplitter of nmt/text/sentences.py. */
+function endsSentence(text, { index, groups: { end, first } }, begun) {
+  if (WIDE_MARKS.includes(end.at(-1))) return true;
+  if (/^\p{Ll}/u.test(first)) return false;
+  if (end !== "." || !rules) return true;
+  const words = text.slice(Math.max(0, index - 40), index + 1).split(/\s+/u).filter(Boolean), word = words.at(-1);
+  const rest = text.slice(begun).replace(new RegExp(`^[${QUOTES}${OPENING}]+`, "u"), "");
+  const [following = ""] = rest.match(/^\p{L}+(?=n['\u2019]t\b)|^\p{L}+/u) ?? [];
+  if (/^\p{L}\./u.test(rest) && /^\p{L}\.$/u.test(word)) return false; // J. F. Kennedy
+  return word.length === 1 || endsWord(words.at(-2) ?? "", word, following);
+}
+
+/** White space in which a line break is a space, as a translation is one line. */
+function withoutLineBreaks(text) {
+  return text.replace(/[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/gu, " ");
+}
+
+/** The sentences of a line with their spans, and what stands in front of each, and behind the last. */
+function split(text) {
+  const cuts = [0], spans = protection.find(text);
+  for (const match of text.matchAll(BOUNDARY)) {
+    const begun = match.index + match[0].length, isInside = spans.some(({ begin, end }) => begin < begun && begun < end);
+    if (!isInside && endsSentence(text, match, begun)) cuts.push(begun);
+  }
+  cuts.push(text.length);
+  const places = cuts.slice(1).flatMap((end, n) => withoutEmoji(text, cuts[n], end));
+  const edges = [0, ...places.flat(), text.length];
+  return {
+    sentences: places.map(([begin, end]) => ({
+      written: text.slice(begin, end),
+      kept: spans.filter((span) => begin <= span.begin && span.end <= end).map((span) => ({ ...span, begin: span.begin - begin, end: span.end - begin })),
+    })),
+    gaps: [...places, null].map((_, n) => withoutLineBreaks(text.slice(edges[2 * n], edges[2 * n + 1]))),
+  };
+}
+
+/** The places of a sentence, and of the emoji in front of it or behind it, without blanks around them. */
+function withoutEmoji(text, begin, end) {
+  const strip = ([from, to]) => {
+    const part = text.slice(from, to);
+    return [to - part.trimStart().length, from + part.trimEnd().length];
+  };
+  const [first, last] = strip([begin, end]), cuts = new Set([first, last]);
+  if (first >= last) return [];
+  for (const emoji of text.slice(first, last).matchAll(EMOJI)) {
+    const from = first + emoji.index, to = from + emoji[0].length;
+    if (from === first || to === last) cuts.add(from).add(to);
+  }
+  const sorted = [...cuts].sort((one, other) => one - other);
+  return sorted.slice(1).map((to, n) => strip([sorted[n], to])).filter(([from, to]) => from < to);
+}
+
+/** True if a sentence is read in small letters: several words in capitals, or a word that is more usual so. */
+function isReadSmall(sentence, processor) {
+  if (isInCapitals(sentence)) return true;
+  const [word, ...others] = sentence.match(LETTERS) ?? [];
+  if (!word || others.length || [...word].length < 2 || word !== word.toUpperCase() || word === word.toLowerCase()) return false;
+  return rarity(capitalize(word), processor) < rarity(word, processor);
+}
+
+/** How the spans of a sentence are read first: with placeholders, as they are, or with small numbers for them. */
+function chooseWay(kept, placeholders) {
+  if (kept.length && placeholders.length) return "placeholders";
+  return kept.every(({ kind }) => kind === "number") ? "plain" : "numbers";
+}
+
+/** A sentence as a model reads it: its text, what stands in for its spans, and whether its translation is set in capitals. */
+function draft({ written, kept }, way, { processor, placeholders }) {
+  const copied = standIn(written, kept, kept.map(({ text }) => text)), whole = withoutLineBreaks(copied.replace(CONTROL, ""));
+  if (kept.length && !/\p{L}/u.test(takeOut(written, kept))) return { whole, text: whole, isCopied: true };
+  let standIns = kept.map(({ text }) => text);
+  if (way === "placeholders") standIns = kept.map((_, n) => placeholders[n % placeholders.length]);
+  if (way === "numbers") standIns = protection.chooseNumbers(written, kept.length);
+  if (standIns.length < kept.length) way = "without";
+  const text = way === "without" ? takeOut(written, kept) : standIn(written, kept, standIns), isSmall = isReadSmall(text, processor);
+  const cased = isSmall ? capitalize(text) : text;
+  return { whole, way, standIns, isSmall, text: data.source === "en" ? untitle(cased, processor) : cased };
+}
+
+/** A translation as the model wrote it with the spans of its sentence, null if one is missing; `link` finds linked words. */
+function finish(translation, { way, standIns, isSmall }, { written, kept }, link) {
+  const text = isSmall ? toCapitals(translation, data.casings[1]) : translation;
+  if (way === "without") return protection.place(text, written, kept, link(takeOut(written, kept), text));
+  return kept.length ? putBack(text, kept, standIns, written) : text;
+}
+
+/** A text in small letters but for its first one. */
+function capitalize(text) {
+  return toCapitals(text.slice(0, 1), data.casings[0]) + toSmall(text.slice(1), data.casings[0]);
+}
