@@ -23,6 +23,8 @@ def conflicts(config: Config, wrong: Sequence[str] = ()) -> Iterator[Conflict]:
         yield "model.tying", "all needs text.vocabulary.joint: true"
     if config.data.augment.placeholders and not text.placeholders:
         yield "data.augment.placeholders", "needs placeholders; set text.placeholders: 8"
+    if config.data.augment.terms and not text.term_marks:
+        yield "data.augment.terms", "needs marks of terms; set text.term_marks: true"
     algorithm = text.subword.algorithm if text.tokenizer == "subword" else None
     for name, plain, needed in (("bpe_dropout", 0, "bpe"), ("unigram_alpha", None, "unigram")):
         if getattr(noise, name) != plain and algorithm != needed:
@@ -61,6 +63,8 @@ def ineffective(config: Config) -> Iterator[Conflict]:
             "text.placeholders",
             f"{text.placeholders} tokens that no training pair has; set data.augment.placeholders: 0.2",
         )
+    if text.term_marks and not data.augment.terms:
+        yield "text.term_marks", "two tokens that no training pair has; set data.augment.terms: 0.2"
     subword_keys = {"text.tokenized": text.tokenized, "text.vocabulary.min_count": text.vocabulary.min_count == 0}
     for key, is_set in subword_keys.items():
         if is_set and text.tokenizer != "subword":

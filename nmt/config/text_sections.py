@@ -55,6 +55,9 @@ class TextSection(Section):
     placeholders: Placeholders = key(0, unit="tokens")
     """Reserved tokens that stand for spans which a translation takes over (addresses, numbers, names); a model with
     data.augment.placeholders learns to copy them."""
+    term_marks: Flag = False
+    """Two reserved tokens around the translation of a term, which stands beside the term; a model with
+    data.augment.terms learns to use it in the form that the sentence needs."""
     max_length: Positions = key(100, unit="tokens")
     """Maximum on either side of a training pair; longer ones are dropped."""
 
@@ -62,3 +65,5 @@ class TextSection(Section):
         """Subwords that cannot have one vocabulary."""
         if self.vocabulary.joint and self.tokenizer == "subword" and not self.subword.joint:
             yield "vocabulary.joint", f"with subwords needs {above}subword.joint: true"
+        if self.term_marks and not (self.tokenizer == "subword" and self.vocabulary.joint):
+            yield "term_marks", f"needs {above}tokenizer: subword and {above}vocabulary.joint: true"

@@ -19,6 +19,7 @@ from nmt.corpus.processes import map_chunks
 from nmt.corpus.splitting import Splits, without_overlap
 from nmt.corpus.store import Block, PairStore, in_chunks
 from nmt.corpus.substitution import find_common_words, substitute
+from nmt.corpus.terms import annotate_terms
 from nmt.system.progress import progress_bar
 from nmt.text.casing import Casing, lower, upper
 from nmt.text.direction import Direction
@@ -27,7 +28,7 @@ from nmt.text.numbers import have_same_numbers, read_digits, replace_numbers, wr
 
 Casings = tuple[Casing, Casing]
 Substitutes = tuple[Sequence[str], Mapping[str, str]]
-"""Placeholders, and words with their translations, all in small letters."""
+"""Placeholders, and words in small letters with their translations as they are mostly written."""
 FINAL_STOPS = ".!?…。！？．؟۔।"
 WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]+")
 """A word, or punctuation."""
@@ -165,14 +166,17 @@ def make_copies(
         seed: Which pairs.
         longest: Maximum words of joined pairs.
         casings: Rules of small letters and capitals of both languages.
-        substitutes: The placeholders of the form `placeholders`, and the words that they may stand for.
+        substitutes: The placeholders of the form `placeholders`, and words with their translations, for that form and
+            for `terms`.
 
     Returns:
         Name of the form and copy, in the order of the pairs and then of the forms.
     """
     forms = find_forms(casings) | {"joined": partial(_joined, pairs, longest)}
     if substitutes is not None:
-        forms["placeholders"] = partial(substitute, *substitutes)
+        placeholders, lexicon = substitutes
+        forms["placeholders"] = partial(substitute, placeholders, lexicon)
+        forms["terms"] = partial(annotate_terms, lexicon)
     copies = []
     for pair in pairs:
         for name, share in shares.items():
@@ -214,12 +218,13 @@ def add_copies(
     src = store.lines("src")
     tgt = store.lines("tgt")
     lexicon: list[Pair] = []
-    if of_words or "placeholders" in shares:
+    needs_content = "placeholders" in shares or "terms" in shares
+    if of_words or needs_content:
         lexicon = find_lexicon(chain.from_iterable(map(store.pairs, in_chunks(splits.train))))
-    common = find_common_words(src.texts(splits.train[:MOST_PAIRS])) if "placeholders" in shares else ()
-    content = {
-        word.casefold(): translation.casefold() for word, translation in lexicon if word.casefold() not in common
-    }
+    content: dict[str, str] = {}
+    if needs_content:
+        common = find_common_words(src.texts(splits.train[:MOST_PAIRS]))
+        content = {word.casefold(): translation for word, translation in lexicon if word.casefold() not in common}
     substitutes = placeholders, content
     blocks = ((src.raw(piece), tgt.raw(piece)) for piece in in_chunks(splits.train))
     with progress_bar(desc="copying", unit=" copies", leave=False) as bar:

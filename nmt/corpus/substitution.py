@@ -37,7 +37,7 @@ def substitute(placeholders: Sequence[str], lexicon: Mapping[str, str], pair: Pa
 
     Args:
         placeholders: Those of the model, of which a pair has at most `MOST`, each once.
-        lexicon: Words in small letters with their translations in small letters.
+        lexicon: Words in small letters with their translations, in any case.
         pair: The pair.
         chance: Which parts become which placeholders.
     """
@@ -61,7 +61,7 @@ def find_shared(pair: Pair, lexicon: Mapping[str, str]) -> Iterator[Shared]:
     def translate(word: str) -> str | None:
         if word[0].isupper() and word in pair.tgt:
             return word.casefold()
-        return lexicon.get(word.casefold())
+        return lexicon.get(word.casefold(), "").casefold() or None
 
     yield from _match(pair, src_words, tgt_words, translate, fold=str.casefold)
 

@@ -30,7 +30,7 @@ from nmt.system.files import check_file
 from nmt.system.progress import progress_bar
 from nmt.text.casing import lower
 from nmt.text.direction import Direction
-from nmt.text.placeholders import make_placeholders
+from nmt.text.placeholders import reserved_tokens
 from nmt.text.processor import SEEN, SIDES, TEXT, TextProcessor, load_processor
 from nmt.text.tokenizers import (
     PIECES,
@@ -192,7 +192,7 @@ def _sample(lines: Lines, rows: Rows, size: int) -> Iterator[str]:
 def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bool) -> tuple[Tokenizer, Tokenizer]:
     text = config.text
     tags = config.data.tags
-    placeholders = make_placeholders(text.placeholders)
+    reserved = reserved_tokens(text)
     direction = Direction.of(config.data)
     casings = direction.casings
     if text.tokenizer == "whitespace":
@@ -200,10 +200,8 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bo
         return apart[0], apart[1]
     if text.tokenizer == "spacy":
         words = [
-            WordTokenizer(
-                direction.source, lowercase=text.lowercase, casing=casings[0], symbols=[*tags, *placeholders]
-            ),
-            WordTokenizer(direction.target, lowercase=text.lowercase, casing=casings[1], symbols=placeholders),
+            WordTokenizer(direction.source, lowercase=text.lowercase, casing=casings[0], symbols=[*tags, *reserved]),
+            WordTokenizer(direction.target, lowercase=text.lowercase, casing=casings[1], symbols=reserved),
         ]
         for word_tokenizer, side in zip(words, SIDES, strict=True):
             word_tokenizer.learn_spacing(_sample(store.lines(side), rows, SPACING_SAMPLE))
@@ -217,7 +215,7 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bo
             vocabulary_size=text.subword.vocabulary_size,
             lowercase=text.lowercase,
             symbols=tags if "src" in sides else (),
-            placeholders=placeholders,
+            placeholders=reserved,
             fewer=fewer,
         )
 
@@ -226,7 +224,7 @@ def _learn_tokenizers(config: Config, store: PairStore, rows: Rows, *, fewer: bo
         try:
             return learn(side)
         except DataError:
-            needed = count_needed(_characters(config, store, opposite, rows), [*tags, *placeholders])
+            needed = count_needed(_characters(config, store, opposite, rows), [*tags, *reserved])
             if needed < text.subword.vocabulary_size:
                 raise
         return learn(side, fewer=True)
@@ -285,7 +283,7 @@ def count_character_pieces(config: Config, store: PairStore, rows: Rows) -> int:
     sides = [_characters(config, store, side, rows) for side in SIDES]
     if config.text.subword.joint:
         sides = [sides[0] | sides[1]]
-    symbols = [*config.data.tags, *make_placeholders(config.text.placeholders)]
+    symbols = [*config.data.tags, *reserved_tokens(config.text)]
     return max(count_needed(characters, symbols) for characters in sides)
 
 
@@ -314,7 +312,7 @@ def _make_vocabularies(
             count,
             min_count=options.min_count,
             max_size=options.max_size,
-            reserved=make_placeholders(text.placeholders),
+            reserved=reserved_tokens(text),
         )
         for count in counts
     )

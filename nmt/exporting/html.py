@@ -22,6 +22,7 @@ from nmt.text.abbreviations import HIGHEST, load_abbreviations
 from nmt.text.direction import Direction
 from nmt.text.languages import base_language
 from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, WINDOWS_1252, Normalizer
+from nmt.text.placeholders import TERM_MARKS
 from nmt.text.processor import TextProcessor
 from nmt.text.spans import AFTER, PATTERN
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer
@@ -74,9 +75,14 @@ def write(
         subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
         systems.append(System(name, *describe_mechanism(saved.config.model), subwords, []))
         weights, content = _pack(saved)
-        placeholders = Reader(processor).placeholders
-        text = _describe_text(processor)
-        models.append({**_describe_model(saved), "text": text, "placeholders": placeholders, "weights": weights})
+        models.append(
+            {
+                **_describe_model(saved),
+                "text": _describe_text(processor),
+                "reserved": _describe_reserved(Reader(processor)),
+                "weights": weights,
+            }
+        )
         contents.append(base64.b64encode(content).decode())
     direction = Direction.of(model.config.data)
     data = {**page_data([], systems), "languages": [direction.source, direction.target], "models": models}
@@ -145,6 +151,11 @@ def _describe_text(processor: TextProcessor) -> dict[str, Any]:
     }
 
 
+def _describe_reserved(reader: Reader) -> dict[str, Any]:
+    """The placeholders of a model, and its marks around the translation of a term, of which it may have none."""
+    return {"placeholders": reader.placeholders, "marks": TERM_MARKS if reader.has_term_marks else []}
+
+
 def _describe_protection(protection: Protection) -> dict[str, Any]:
     """What `spans.js` needs to find spans, and to put them into a translation."""
     return {
@@ -157,6 +168,7 @@ def _describe_protection(protection: Protection) -> dict[str, Any]:
         "control": CONTROL.pattern,
         "names": protection.names,
         "terms": protection.terms,
+        "inflected": sorted(protection.inflected),
     }
 
 

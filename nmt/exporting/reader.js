@@ -115,29 +115,31 @@ function isReadSmall(sentence, processor) {
 }
 
 /** How the spans of a sentence are read first: with placeholders, as they are, or with small numbers for them. */
-function chooseWay(kept, placeholders) {
-  if (kept.length && placeholders.length) return "placeholders";
-  return kept.every(({ kind }) => kind === "number") ? "plain" : "numbers";
+function chooseWay(sentence, model) {
+  const { spans } = annotateTerms(sentence, model);
+  if (spans.length && model.reserved.placeholders.length) return "placeholders";
+  return spans.every(({ kind }) => kind === "number") ? "plain" : "numbers";
 }
 
 /** A sentence as a model reads it: its text, what stands in for its spans, and whether its translation is set in capitals. */
-function draft({ written, kept }, way, { processor, placeholders }) {
+function draft(sentence, way, model) {
+  const { written, kept } = sentence, { placeholders } = model.reserved, { annotated, spans } = annotateTerms(sentence, model);
   const copied = standIn(written, kept, kept.map(({ text }) => text)), whole = withoutLineBreaks(copied.replace(CONTROL, ""));
   if (kept.length && !/\p{L}/u.test(takeOut(written, kept))) return { whole, text: whole, isCopied: true };
-  let standIns = kept.map(({ text }) => text);
-  if (way === "placeholders") standIns = kept.map((_, n) => placeholders[n % placeholders.length]);
-  if (way === "numbers") standIns = protection.chooseNumbers(written, kept.length);
-  if (standIns.length < kept.length) way = "without";
-  const text = way === "without" ? takeOut(written, kept) : standIn(written, kept, standIns), isSmall = isReadSmall(text, processor);
+  let standIns = spans.map(({ text }) => text);
+  if (way === "placeholders") standIns = spans.map((_, n) => placeholders[n % placeholders.length]);
+  if (way === "numbers") standIns = protection.chooseNumbers(written, spans.length);
+  if (standIns.length < spans.length) way = "without";
+  const text = way === "without" ? takeOut(annotated, spans) : standIn(annotated, spans, standIns), isSmall = isReadSmall(text, model.processor);
   const cased = isSmall ? capitalize(text) : text;
-  return { whole, way, standIns, isSmall, text: data.source === "en" ? untitle(cased, processor) : cased };
+  return { whole, way, standIns, spans, annotated, isSmall, text: data.source === "en" ? untitle(cased, model.processor) : cased };
 }
 
 /** A translation as the model wrote it with the spans of its sentence, null if one is missing; `link` finds linked words. */
-function finish(translation, { way, standIns, isSmall }, { written, kept }, link) {
+function finish(translation, { way, standIns, spans, annotated, isSmall }, link) {
   const text = isSmall ? toCapitals(translation, data.casings[1]) : translation;
-  if (way === "without") return protection.place(text, written, kept, link(takeOut(written, kept), text));
-  return kept.length ? putBack(text, kept, standIns, written) : text;
+  if (way === "without") return protection.place(text, annotated, spans, link(takeOut(annotated, spans), text));
+  return spans.length ? putBack(text, spans, standIns, annotated) : text;
 }
 
 /** A text in small letters but for its first one. */

@@ -19,8 +19,8 @@ function trimEnd(text, characters) {
 
 /** Finds the spans of a text: terms, then names, then addresses, numbers and other marks around them. */
 class Protection {
-  constructor({ pattern, word, after, numbers, closing, opening, names, terms }) {
-    Object.assign(this, { after, numbers, closing, opening });
+  constructor({ pattern, word, after, numbers, closing, opening, names, terms, inflected }) {
+    Object.assign(this, { after, numbers, closing, opening, inflected });
     this.spans = new RegExp(pattern, "giu");
     const any = (texts) => [...texts].sort((first, second) => [...second].length - [...first].length).map(escapePattern).join("|");
     const whole = (texts, flags) => (texts.length ? new RegExp(`(?<!${word})(?:${any(texts)})(?!${word})`, flags) : null);
@@ -37,7 +37,8 @@ class Protection {
     const asSpan = (match, kind, written) => ({ begin: match.index, end: match.index + match[0].length, text: written, kind });
     for (const match of this.names ? text.matchAll(this.names) : []) add(named, asSpan(match, "name", match[0]), fixed);
     for (const match of this.terms ? text.matchAll(this.terms) : []) {
-      add(terms, asSpan(match, "term", this.translations.get(match[0].toLowerCase())), fixed);
+      const term = match[0].toLowerCase();
+      add(terms, asSpan(match, this.inflected.includes(term) ? "inflected" : "term", this.translations.get(term)), fixed);
     }
     const others = [...fixed, ...named].filter((span) => isApart(span, terms));
     return [...terms, ...others].sort((first, second) => first.begin - second.begin || first.end - second.end);
@@ -116,6 +117,15 @@ function standIn(sentence, kept, texts) {
     return [before, texts[number]];
   });
   return parts.join("") + sentence.slice(end);
+}
+
+/** A sentence with the translations of its inflected terms beside them, if a model has marks for them, and its other spans. */
+function annotateTerms({ written, kept }, { reserved: { marks } }) {
+  const isNoted = ({ kind }) => kind === "inflected" && marks.length, notes = kept.filter(isNoted);
+  const texts = notes.map(({ begin, end, text }) => `${written.slice(begin, end)}${marks[0]} ${text}${marks[1]}`);
+  const grown = (place) => notes.reduce((sum, { begin, end }, n) => (end <= place ? sum + texts[n].length - (end - begin) : sum), place);
+  const spans = kept.filter((span) => !isNoted(span)).map((span) => ({ ...span, begin: grown(span.begin), end: grown(span.end) }));
+  return { annotated: standIn(written, notes, texts), spans };
 }
 
 /** A sentence without its spans, with single spaces where they were. */

@@ -28,7 +28,7 @@
   for (const [n, one] of data.models.entries()) {
     one.network = new Network(one.model, expand(one.weights, at(`weights${n}`)));
     one.processor = new TextProcessor(one.text);
-    one.reserved = one.processor.encode(one.placeholders);
+    one.reservedIds = one.processor.encode([...one.reserved.placeholders, ...one.reserved.marks]);
     one.tokens = (one.text.tgt.tokens ?? one.text.src.tokens).map((token, id) => (id === EOS ? END : token));
     one.longest = Math.min(LONGEST, (one.model.encoder.learned_positions ?? Infinity) - 1);
     one.result = at(`result${n || ""}`);
@@ -65,23 +65,23 @@
 
   /** Translate a sentence in slices, so that one can go on typing; null if another text was asked for meanwhile. */
   async function translate(model, sentence, isLatest, showPart) {
-    for (let way = chooseWay(sentence.kept, model.placeholders); ; ) {
+    for (let way = chooseWay(sentence, model); ; ) {
       const unit = draft(sentence, way, model), found = await translateAsRead(model, unit, isLatest, showPart);
       if (!found || found.isCopied) return found;
-      const text = finish(found.text, unit, sentence, (src, tgt) => alignWords(model.processor.splitWords(src), splitWords(tgt), found.src, found.tgt, found.rows));
+      const text = finish(found.text, unit, (src, tgt) => alignWords(model.processor.splitWords(src), splitWords(tgt), found.src, found.tgt, found.rows));
       if (text !== null) return { ...found, text };
       way = NEXT_WAY[unit.way];
     }
   }
 
   /** Translate a sentence with what stands in for its spans: text, tokens of both sides, and the mean attention of each step. */
-  async function translateAsRead({ processor, network, decode, tokens, longest, placeholders, reserved, ...model }, unit, isLatest, showPart) {
+  async function translateAsRead({ processor, network, decode, tokens, longest, reservedIds }, unit, isLatest, showPart) {
     const all = processor.tokenize(unit.text), letters = all.filter((token) => /\p{L}/u.test(token));
     // What has no letters, and what the model cannot read, stays as it is.
     if (unit.isCopied || processor.encode(letters).every((id) => id === UNK)) return { text: unit.whole, isCopied: true };
     const src = all.slice(0, longest), cut = all.length > longest && longest;
     const demanded = unit.way === "placeholders" ? processor.encode(unit.standIns) : [];
-    const work = search(network, processor.encode(src), decode, { reserved, demanded });
+    const work = search(network, processor.encode(src), decode, { reserved: reservedIds, demanded });
     let step = work.next();
     for (let slice = performance.now(); !step.done; step = work.next()) {
       if (performance.now() - slice < SLICE) continue;

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from nmt.system.errors import CONTROL, DataError, shorten
 from nmt.system.files import read_bytes
@@ -11,14 +12,29 @@ MOST_WORDS = 20
 """Maximum number of words of a term or name."""
 
 
-def read_glossary(path: Path) -> dict[str, str]:
+FORMS = ("exact", "inflected")
+"""How a translation may stand in a sentence: as it is, or in the form that the sentence needs."""
+
+
+class Glossary(NamedTuple):
+    """Terms and their translations.
+
+    Attributes:
+        terms: Translations by term.
+        inflected: The terms whose translations may be inflected.
+    """
+
+    terms: dict[str, str]
+    inflected: frozenset[str]
+
+
+def read_glossary(path: Path) -> Glossary:
     """Read a glossary: a term, a tab and its translation on each line; empty lines are skipped.
+
+    A third column says `exact`, which is the default, or `inflected`.
 
     Args:
         path: UTF-8 text.
-
-    Returns:
-        Translations by term.
 
     Raises:
         DataError: There is no entry, or a line is malformed, contradicts an earlier one, or has a translation that is
@@ -26,22 +42,30 @@ def read_glossary(path: Path) -> dict[str, str]:
         OSError: The file cannot be read.
     """
     terms: dict[str, str] = {}
+    inflected = set[str]()
     known: dict[str, str] = {}  # terms in small letters
     numbers: dict[str, int] = {}
     for number, line in read_entries(path):
         fields = [" ".join(field.split()) for field in line.split("\t")]
-        if len(fields) != 2 or not all(fields):
+        if len(fields) not in (2, 3) or not all(fields):
             raise DataError(
                 f"{path}, line {number}: {shorten(repr(line))} is not an entry; write a term, a tab and its translation"
             )
-        term, translation = fields
-        for text in fields:
+        term, translation = fields[:2]
+        form = fields[2] if len(fields) > 2 else FORMS[0]
+        if form not in FORMS:
+            raise DataError(
+                f"{path}, line {number}: {shorten(repr(form))} in the third column; write {' or '.join(FORMS)} there"
+            )
+        for text in (term, translation):
             _check_length(path, number, text)
         earlier = known.setdefault(term.lower(), translation)
         if earlier != translation:
             here, before = (shorten(repr(text)) for text in (translation, earlier))
             raise DataError(f"{path}, line {number}: {term!r} is {here} here and {before} before; keep one of them")
         terms[term] = translation
+        if form == "inflected":
+            inflected.add(term)
         numbers[term] = number
     if not terms:
         raise DataError(f"{path}: has no entries; write a term, a tab and its translation on each line")
@@ -51,7 +75,7 @@ def read_glossary(path: Path) -> dict[str, str]:
                 f"{path}, line {numbers[term]}: the translation {translation!r} of {term!r} is a term too; leave out "
                 "one of the two"
             )
-    return terms
+    return Glossary(terms, frozenset(inflected))
 
 
 def read_names(path: Path) -> list[str]:

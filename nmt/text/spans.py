@@ -29,7 +29,7 @@ _NUMBER = (
     r"|(?<![\w.,])[+\-\u2212]?\.?\d(?:[\d.,:/'\u2019\u066b\u066c\u2013-]*\d)?(?!\w)"
     r"|(?<![\w.-])[^\W\d_]{1,20}\d[\w.]*(?<![.])(?!\w)"  # a name or version with digits: v1.2.3, B2B
 )
-_RESERVED = r"\u27e6\d+\u27e7"
+_RESERVED = r"\u27e6(?:\d+|[=;])\u27e7"
 _OPAQUE = r"[\ue000-\uf8ff]"
 PATTERN = re.compile(
     "|".join(

@@ -190,6 +190,11 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
         frozen=True,
         description=described,
     )
+    if protection and protection.inflected and not translator.reader.has_term_marks:
+        log.warning(
+            f"{settings.glossary}: {len(protection.inflected)} terms are inflected, which {saved.path} has not learnt: "
+            "it takes their translations over as they are; train with text.term_marks=true and data.augment.terms=0.25"
+        )
     return models, translator
 
 

@@ -11,13 +11,14 @@ import dataclasses
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 
 from nmt.text.glossary import read_glossary, read_names
+from nmt.text.placeholders import annotate
 from nmt.text.spans import find_spans, is_apart, replace_places
 from nmt.text.tokenizers import WORD_BEGINNING
 from nmt.translation.words import align_words, count_visible
@@ -43,7 +44,7 @@ class Kept(NamedTuple):
         begin: Its first character.
         end: The character after its last one.
         text: What the translation has in its place: the same text, or the translation of a term.
-        kind: That of the span.
+        kind: That of the span, or `term`, or `inflected` for a term whose translation may be inflected.
     """
 
     begin: int
@@ -58,11 +59,15 @@ class Protection:
     Args:
         names: Words, or several, that stay as they are.
         terms: Words, or several, with their translations; found in any case.
+        inflected: The terms whose translations may be inflected by a model with marks for terms.
     """
 
-    def __init__(self, names: Sequence[str] = (), terms: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, names: Sequence[str] = (), terms: Mapping[str, str] | None = None, inflected: Collection[str] = ()
+    ) -> None:
         self.names = tuple(names)
         self.terms = dict(terms or {})
+        self.inflected = {term.lower() for term in inflected}
         self._translations = {term.lower(): translation for term, translation in self.terms.items()}
         alternatives = "|".join(re.escape(term) for term in sorted(self.terms, key=len, reverse=True))
         self._pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE) if alternatives else None
@@ -76,7 +81,9 @@ class Protection:
             for match in self._pattern.finditer(text):
                 begin, end = match.span()
                 if is_apart(begin, end, fixed):
-                    kept.append(Kept(begin, end, self._translations[match[0].lower()], "term"))
+                    term = match[0].lower()
+                    kind = "inflected" if term in self.inflected else "term"
+                    kept.append(Kept(begin, end, self._translations[term], kind))
         terms = list(kept)
         for span in spans:
             if is_apart(span.begin, span.end, terms):
@@ -96,14 +103,32 @@ def read_protection(keep: Path | None, glossary: Path | None) -> Protection:
         OSError: A file cannot be read.
     """
     names = [] if keep is None else read_names(keep)
-    terms = {} if glossary is None else read_glossary(glossary)
-    return Protection(names, terms)
+    if glossary is None:
+        return Protection(names)
+    terms, inflected = read_glossary(glossary)
+    return Protection(names, terms, inflected)
 
 
 def stand_in(sentence: str, kept: Sequence[Kept], stand_ins: Sequence[str]) -> str:
     """A sentence with other texts in place of its spans."""
     symbols = zip(kept, stand_ins, strict=True)
     return replace_places(sentence, {(span.begin, span.end): symbol for span, symbol in symbols})
+
+
+def annotate_terms(sentence: str, kept: Sequence[Kept]) -> tuple[str, tuple[Kept, ...]]:
+    """A sentence with the translations of its inflected terms beside them, and its other spans at their new places."""
+    others = []
+    notes = {}
+    shift = 0
+    for span in kept:
+        if span.kind == "inflected":
+            term = sentence[span.begin : span.end]
+            note = annotate(term, span.text)
+            notes[span.begin, span.end] = note
+            shift += len(note) - len(term)
+        else:
+            others.append(span._replace(begin=span.begin + shift, end=span.end + shift))
+    return replace_places(sentence, notes), tuple(others)
 
 
 def take_out(sentence: str, kept: Sequence[Kept]) -> str:

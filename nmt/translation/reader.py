@@ -15,11 +15,11 @@ from nmt.search.constraint import DemandedWords
 from nmt.system.errors import CONTROL
 from nmt.text.casing import Casing, capitalize, upper
 from nmt.text.languages import base_language
-from nmt.text.placeholders import MAX_PLACEHOLDERS, make_placeholders
+from nmt.text.placeholders import MAX_PLACEHOLDERS, TERM_MARKS, make_placeholders
 from nmt.text.sentences import is_in_capitals, is_title, split_tokens, untitle
 from nmt.text.vocabulary import UNK_ID
 from nmt.translation.joining import join_sentences
-from nmt.translation.protection import Kept, Way, choose_numbers, place, put_back, stand_in, take_out
+from nmt.translation.protection import Kept, Way, annotate_terms, choose_numbers, place, put_back, stand_in, take_out
 from nmt.translation.translation import Translation
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ class Reader:
         known = set(processor.src_vocabulary.tokens) & set(processor.tgt_vocabulary.tokens)
         self.placeholders = [symbol for symbol in make_placeholders(MAX_PLACEHOLDERS) if symbol in known]
         """Those of the model, in order."""
+        self.has_term_marks = known.issuperset(TERM_MARKS)
+        """True if the model reads the translations of terms beside them."""
 
     def __getstate__(self) -> dict[str, object]:
         """The attributes that are pickled: all but the lock."""
@@ -168,19 +170,24 @@ class Reader:
         if unit.is_in_capitals:
             _, casing = self._casings
             translation = dataclasses.replace(translation, text=upper(translation.text, casing))
+        sentence, kept = annotate_terms(unit.sentence, unit.kept)
         if unit.way == "without":
-            return place(translation, unit.sentence, unit.kept, self.processor)
-        if not unit.kept:
+            return place(translation, sentence, kept, self.processor)
+        if not kept:
             return translation
-        return put_back(translation, unit.kept, unit.stand_ins, unit.sentence)
+        return put_back(translation, kept, unit.stand_ins, sentence)
 
     def demand(self, units: Sequence[Unit]) -> DemandedWords | None:
-        """The constraint that each translation has the placeholders of its unit; None if the model has none."""
-        if not self.placeholders:
+        """The constraint that each translation has the placeholders of its unit, and no other reserved token.
+
+        None if the model has no such tokens.
+        """
+        reserved = [*self.placeholders, *(TERM_MARKS if self.has_term_marks else ())]
+        if not reserved:
             return None
         encode = self.processor.tgt_vocabulary.encode
         demanded = [encode(unit.stand_ins) if unit.way == "placeholders" else [] for unit in units]
-        return DemandedWords(demanded, encode(self.placeholders))
+        return DemandedWords(demanded, encode(reserved))
 
     def tokenize(self, texts: Sequence[str]) -> list[list[str]]:
         """Source tokens of texts, which are neither split nor changed; an empty text has none."""
@@ -262,7 +269,7 @@ class Reader:
         decoded = self.processor.normalizer.decode(text)
         if self.splitter is None:
             return (), [self._draft(decoded, (), "plain")]
-        spans = self.protection.find(decoded) if self.protection else []
+        spans = self._find_spans(decoded)
         places = self.splitter.find(decoded, [(span.begin, span.end) for span in spans])
         edges = [0, *(edge for place in places for edge in place), len(decoded)]
         gaps = tuple(
@@ -278,26 +285,37 @@ class Reader:
             drafts.append(self._draft(decoded[begin:end], kept, self._choose_way(kept)))
         return gaps if places else (gaps[0], ""), drafts or [("", Unit([], is_copied=True))]
 
+    def _find_spans(self, text: str) -> list[Kept]:
+        """The spans of a text; a model without marks for terms has the translations of all terms as they are."""
+        if self.protection is None:
+            return []
+        spans = self.protection.find(text)
+        if self.has_term_marks:
+            return spans
+        return [span._replace(kind="term") if span.kind == "inflected" else span for span in spans]
+
     def _choose_way(self, kept: Sequence[Kept]) -> Way:
-        if kept and self.placeholders:
+        """How a sentence is read first; the terms that the model inflects need no way."""
+        kinds = {span.kind for span in kept} - {"inflected"}
+        if kinds and self.placeholders:
             return "placeholders"
-        are_numbers = all(span.kind == "number" for span in kept)
-        return "plain" if are_numbers else "numbers"
+        return "plain" if kinds <= {"number"} else "numbers"
 
     def _draft(self, sentence: str, kept: tuple[Kept, ...], way: Way) -> tuple[str, Unit]:
         """A sentence as the model is to read it, and its unit without tokens."""
         whole = stand_in(sentence, kept, [span.text for span in kept])
         if kept and not any(map(str.isalpha, take_out(sentence, kept))):
             return whole, Unit([], whole, is_copied=True)
+        annotated, spans = annotate_terms(sentence, kept)
         if way == "placeholders":
-            stand_ins = [self.placeholders[number % len(self.placeholders)] for number in range(len(kept))]
+            stand_ins = [self.placeholders[number % len(self.placeholders)] for number in range(len(spans))]
         elif way == "numbers":
-            stand_ins = choose_numbers(sentence, len(kept))
+            stand_ins = choose_numbers(sentence, len(spans))
         else:
-            stand_ins = [span.text for span in kept]
-        if way == "numbers" and len(stand_ins) < len(kept):
+            stand_ins = [span.text for span in spans]
+        if way == "numbers" and len(stand_ins) < len(spans):
             way = "without"
-        text = take_out(sentence, kept) if way == "without" else stand_in(sentence, kept, stand_ins)
+        text = take_out(annotated, spans) if way == "without" else stand_in(annotated, spans, stand_ins)
         source, _ = self._casings
         is_in_capitals = self._is_in_capitals(text)
         if is_in_capitals:
@@ -329,7 +347,7 @@ class Reader:
         (whole,) = self.processor.tokenize_source([draft.sentence])
         units = []
         for text in map(self.write_source, self._cut(whole)):
-            kept = tuple(self.protection.find(text))
+            kept = tuple(self._find_spans(text))
             read, unit = self._draft(text, kept, self._choose_way(kept))
             (part,) = self.processor.tokenize_source([read])
             units.append(dataclasses.replace(unit, **self._tokens(part, unit.is_copied)))

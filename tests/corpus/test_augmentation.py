@@ -138,6 +138,6 @@ def test_long_pairs_are_not_joined_and_one_language_may_have_no_spaces() -> None
 def test_every_form_has_a_key() -> None:
     keys = AugmentSection().model_dump()
     assert keys.pop("joined_words") == 100
-    assert list(keys) == [*FORMS, "words", "placeholders", "joined"]
+    assert list(keys) == [*FORMS, "words", "placeholders", "terms", "joined"]
     assert set(keys.values()) == {0.0}
     assert all(len(name) <= 16 for name in FORMS)  # of a random draw

@@ -26,7 +26,7 @@ from nmt.models.storage import SavedModel
 from nmt.search.searcher import Searcher
 from nmt.text.casing import Casing, lower, upper
 from nmt.text.normalization import Normalizer
-from nmt.text.placeholders import make_placeholders
+from nmt.text.placeholders import TERM_MARKS, make_placeholders
 from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import SubwordTokenizer, WhitespaceTokenizer
@@ -216,7 +216,7 @@ def make_processor(
     algorithm: str, lines: list[str], *, lowercase: bool, quotes: bool, placeholders: int = 0
 ) -> TextProcessor:
     """Pieces and vocabulary of every second line, so that others have unknown characters and pieces."""
-    symbols = make_placeholders(placeholders)
+    symbols = [*make_placeholders(placeholders), *TERM_MARKS] if placeholders else []
     tokenizer = SubwordTokenizer.learn(
         lines[::2], algorithm=algorithm, vocabulary_size=240, lowercase=lowercase, placeholders=symbols
     )
@@ -473,7 +473,8 @@ def test_spans_and_terms_are_kept_as_the_reader_does(placeholders: int, browser:
     lines = [line.split("\t")[0] for line in (SAMPLE / "deu.txt").read_text(encoding="utf-8").splitlines()]
     processor = make_processor("bpe", lines, lowercase=False, quotes=False, placeholders=placeholders)
     model = make_model(tmp_path / "model", processor, "decode={max_length: 12, beam_size: 2}")
-    protection = Protection(["Tom", "New York"], {"teacher": "Lehrerin", "he": "Er/Sie", "see": "sehen {x}"})
+    terms = {"teacher": "Lehrerin", "he": "Er/Sie", "see": "sehen {x}", "the": "das"}
+    protection = Protection(["Tom", "New York"], terms, ["the"])
     list(html.write(model, tmp_path / "page.html", "int8", protection=protection))
     page = opened(browser, tmp_path / "page.html")
     splitter = SentenceSplitter("en", "de")

@@ -15,7 +15,9 @@ def file(tmp_path: Path) -> Path:
 
 def test_terms_and_names(file: Path) -> None:
     file.write_text("\ufeffcheque\tScheck\r\n\n  delivery  note \tLieferschein\ncheque\tScheck\n", encoding="utf-8")
-    assert read_glossary(file) == {"cheque": "Scheck", "delivery note": "Lieferschein"}
+    assert read_glossary(file) == ({"cheque": "Scheck", "delivery note": "Lieferschein"}, frozenset())
+    file.write_text("cheque\tScheck\tinflected\nbill\tRechnung\texact\n", encoding="utf-8")
+    assert read_glossary(file) == ({"cheque": "Scheck", "bill": "Rechnung"}, {"cheque"})
     file.write_text("Acme\n\n Acme  Pro \n", encoding="utf-8")
     assert read_names(file) == ["Acme", "Acme Pro"]
 
@@ -26,6 +28,7 @@ def test_terms_and_names(file: Path) -> None:
         ("", "has no entries; write a term, a tab and its translation on each line"),
         ("\n \n", "has no entries"),
         ("a\tb\tc\td\n", "line 1: 'a\\tb\\tc\\td' is not an entry; write a term, a tab and its translation"),
+        ("a\tb\tsoft\n", "line 1: 'soft' in the third column; write exact or inflected there"),
         ("x\ty\nword\n", "line 2: 'word' is not an entry"),
         ("\tb\n", "line 1: '\\tb' is not an entry"),
         ("a\tb\nA\tc\n", "line 2: 'A' is 'c' here and 'b' before; keep one of them"),

@@ -3,6 +3,7 @@
 import json
 import pickle
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from test_translator import model_section
 import nmt
 from nmt.config import DecodeSection
 from nmt.models.build import build_model
-from nmt.text.placeholders import make_placeholders
+from nmt.text.placeholders import TERM_MARKS, make_placeholders
 from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import WhitespaceTokenizer
@@ -54,9 +55,11 @@ def golden() -> Translator:
     return nmt.load(GOLDEN_MODEL, device="cpu", max_length=20)
 
 
-def with_placeholders(number: int = 2, seed: int = 0, **options: object) -> Translator:
+def with_placeholders(
+    number: int = 2, seed: int = 0, marks: Sequence[str] = (), protection: Protection | None = None, **options: object
+) -> Translator:
     """A model with random weights that has placeholders, and therefore copies none of itself."""
-    words = ["the", "cat", "dog", "and", ".", "is", "old", "Is", "The", "I", "have", *make_placeholders(number)]
+    words = ["the", "cat", "dog", "and", ".", "is", "old", "Is", "The", "I", "have", *make_placeholders(number), *marks]
     vocabulary = Vocabulary(words)
     processor = TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), vocabulary, vocabulary)
     torch.manual_seed(seed)
@@ -65,7 +68,31 @@ def with_placeholders(number: int = 2, seed: int = 0, **options: object) -> Tran
         for parameter in model.parameters():
             parameter.uniform_(-1, 1)
     decode = DecodeSection(**{"beam_size": 3, "max_length": 12, **options})
-    return Translator(model, processor, decode, splitter=SentenceSplitter("en", "de"), protection=Protection())
+    return Translator(
+        model, processor, decode, splitter=SentenceSplitter("en", "de"), protection=protection or Protection()
+    )
+
+
+def test_inflected_terms_stand_beside_their_words_and_no_mark_is_written() -> None:
+    protection = Protection(["old"], {"cat": "Katze", "dog": "Hund"}, ["cat"])
+    translator = with_placeholders(marks=TERM_MARKS, protection=protection, max_length=8)
+    text = "the cat and the dog is old 3"
+    ((unit,),) = [passage.units for passage in translator.reader.read([text])]
+    # A tokenizer of words leaves the marks at their words; the spans behind them have their stand-ins.
+    expected = "the cat\u27e6=\u27e7 Katze\u27e6;\u27e7 and the \u27e61\u27e7 is \u27e62\u27e7 \u27e61\u27e7"
+    assert unit.tokens == expected.split()
+    found = translator.translate(text)
+    assert all(found.text.count(part) == 1 for part in ("Hund", "old", "3"))
+    assert not any(mark in found.text for mark in TERM_MARKS)
+    without_marks = with_placeholders(protection=protection, max_length=8)
+    assert "Katze" in without_marks.translate(text).text  # as it is, where the model has no marks
+
+
+def test_marks_that_a_user_writes_are_spans() -> None:
+    translator = with_placeholders(marks=TERM_MARKS, max_length=8)
+    text = "the cat\u27e6=\u27e7 x\u27e6;\u27e7 is old"
+    found = translator.translate(text).text
+    assert all(found.count(mark) == 1 for mark in TERM_MARKS)
 
 
 def count(text: str, span: str) -> int:

@@ -1,0 +1,116 @@
+"""Copies of pairs with the translations of some words beside them, from which a model learns to obey a glossary.
+
+Dinu et al. (2019) write the translation of a term into the source. Here it stands there in its most frequent form, and
+the target has the form that the sentence needs, so that the model learns to inflect it. Half of the translations are
+made-up words with the same endings: those the model cannot know, and learns to copy.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nmt.corpus import Pair
+from nmt.corpus.lexicon import WORD
+from nmt.text.placeholders import annotate
+from nmt.text.spans import replace_places
+
+MOST = 3
+"""Maximum number of annotated words in a pair."""
+SHORTEST_STEM = 3
+"""Letters that two forms of a word have in common at least."""
+LONGEST_ENDING = 4
+"""Letters in which two forms of a word differ at most."""
+CONSONANTS = "bcdfghjklmnprstvwz"
+VOWELS = "aeiou"
+
+
+class Term(NamedTuple):
+    """A word of a source and its translation in the target.
+
+    Attributes:
+        src: The first character of the word, and the character after its last one.
+        tgt: Those of its translation.
+        stem: The letters that the translation and its usual form have in common.
+        form: The letters of the translation behind the stem.
+        usual_form: Those of its usual form.
+    """
+
+    src: tuple[int, int]
+    tgt: tuple[int, int]
+    stem: str
+    form: str
+    usual_form: str
+
+
+def annotate_terms(lexicon: Mapping[str, str], pair: Pair, chance: random.Random) -> Pair:
+    """A pair with translations beside some words; the pair itself if the lexicon has none of them.
+
+    Args:
+        lexicon: Words in small letters with their translations in their usual form.
+        pair: The pair.
+        chance: Which words, and which of their translations are made up.
+    """
+    terms = find_terms(pair, lexicon)
+    number = min(len(terms), chance.randint(1, MOST))
+    src: dict[tuple[int, int], str] = {}
+    tgt: dict[tuple[int, int], str] = {}
+    for term in chance.sample(terms, number):
+        stem = term.stem
+        if chance.random() < 0.5:
+            stem = make_stem(chance, has_capital=stem[0].isupper())
+        word = pair.src[slice(*term.src)]
+        src[term.src] = annotate(word, stem + term.usual_form)
+        tgt[term.tgt] = stem + term.form
+    return Pair(replace_places(pair.src, src), replace_places(pair.tgt, tgt))
+
+
+def find_terms(pair: Pair, lexicon: Mapping[str, str]) -> list[Term]:
+    """Words of a source that stand there once, with the one word of the target that is a form of their translation."""
+    src_words = list(WORD.finditer(pair.src))
+    tgt_words = list(WORD.finditer(pair.tgt))
+    counts: dict[str, int] = {}
+    for match in src_words:
+        word = match[0].casefold()
+        counts[word] = counts.get(word, 0) + 1
+    terms = []
+    taken = set[tuple[int, int]]()
+    for match in src_words:
+        translation = lexicon.get(match[0].casefold())
+        if translation is None or counts[match[0].casefold()] > 1:
+            continue
+        forms = [word for word in tgt_words if is_form(word[0], translation)]
+        if len(forms) != 1 or forms[0].span() in taken:
+            continue
+        form = forms[0]
+        taken.add(form.span())
+        stem = find_stem(form[0], translation)
+        terms.append(Term(match.span(), form.span(), stem, form[0][len(stem) :], translation[len(stem) :]))
+    return terms
+
+
+def is_form(word: str, translation: str) -> bool:
+    """True if a word differs from a translation only in a short ending."""
+    stem = len(find_stem(word, translation))
+    if word == translation:
+        return stem >= SHORTEST_STEM
+    longer = max(len(word), len(translation))
+    return stem > SHORTEST_STEM and longer - stem <= LONGEST_ENDING and 2 * stem > longer
+
+
+def find_stem(word: str, form: str) -> str:
+    """The letters with which two words begin."""
+    length = 0
+    for letter, same in zip(word, form, strict=False):
+        if letter != same:
+            break
+        length += 1
+    return word[:length]
+
+
+def make_stem(chance: random.Random, *, has_capital: bool) -> str:
+    """A made-up word of two or three syllables and a consonant, to which endings are added."""
+    syllables = [chance.choice(CONSONANTS) + chance.choice(VOWELS) for _ in range(chance.randint(2, 3))]
+    word = "".join(syllables) + chance.choice(CONSONANTS)
+    return word.capitalize() if has_capital else word

@@ -1,0 +1,67 @@
+"""Copies of pairs with the translations of words beside them."""
+
+import random
+import re
+
+import pytest
+
+from nmt.corpus import Pair
+from nmt.corpus.terms import annotate_terms, find_terms, is_form
+
+LEXICON = {"dog": "Hund", "car": "Auto", "bought": "gekauft"}
+
+
+@pytest.mark.parametrize(
+    ("word", "translation", "expected"),
+    [
+        ("Hunde", "Hund", True),
+        ("Hund", "Hund", True),
+        ("Hundehalsband", "Hund", False),  # a compound, not an ending
+        ("hund", "Hund", False),
+        ("Haus", "Hund", False),
+        ("Ei", "Ei", False),  # too short to tell
+        ("Auto", "Autor", True),  # they look like forms of one word
+    ],
+)
+def test_forms_differ_in_a_short_ending(word: str, translation: str, expected: bool) -> None:
+    assert is_form(word, translation) is expected
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "expected"),
+    [
+        ("The dog sees a car.", "Der Hund sieht Autos.", [("dog", "Hund", "", ""), ("car", "Autos", "s", "")]),
+        ("A dog and a dog", "Hund", []),  # which is which is not known
+        ("The dog", "Hunde und Hund", []),
+        ("I bought it", "Ich habe es gekauft", [("bought", "gekauft", "", "")]),
+        ("", "", []),
+    ],
+)
+def test_terms_have_one_translation(src: str, tgt: str, expected: list[tuple[str, str, str, str]]) -> None:
+    found = [
+        (src[slice(*term.src)], tgt[slice(*term.tgt)], term.form, term.usual_form)
+        for term in find_terms(Pair(src, tgt), LEXICON)
+    ]
+    assert found == expected
+
+
+def test_translations_stand_beside_their_terms_and_the_endings_stay() -> None:
+    pair = Pair("The dog sees a car.", "Der Hund sieht Autos.")
+    made_up = 0
+    for seed in range(100):
+        src, tgt = annotate_terms(LEXICON, pair, random.Random(seed))
+        notes = re.findall(r"(\w+)⟦=⟧ (\w+)⟦;⟧", src)
+        assert re.sub(r"⟦=⟧ \w+⟦;⟧", "", src) == pair.src
+        assert notes
+        expected = pair.tgt
+        for term, translation in notes:
+            assert translation[0].isupper()
+            expected = expected.replace(LEXICON[term], translation)
+            made_up += translation != LEXICON[term]
+        assert tgt == expected  # Autos: the stem changes, the ending does not
+    assert 30 < made_up < 130  # half of 1.5 terms of each pair
+
+
+def test_a_pair_without_terms_stays() -> None:
+    pair = Pair("we go", "wir gehen")
+    assert annotate_terms(LEXICON, pair, random.Random(1)) == pair
