@@ -157,7 +157,7 @@ def _describe_reserved(reader: Reader) -> dict[str, Any]:
 
 
 def _describe_protection(protection: Protection) -> dict[str, Any]:
-    """What `spans.js` needs to find spans, and to put them into a translation."""
+    """What `spans.js` needs to find spans, and to write them into a translation."""
     return {
         "pattern": as_javascript(PATTERN.pattern),
         "word": as_javascript(r"\w"),
