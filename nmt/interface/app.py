@@ -1,4 +1,4 @@
-"""The command `nmt`: its commands, and what it says of errors of usage."""
+"""The command `nmt`: its commands, and its hints at errors of usage."""
 
 import functools
 from collections.abc import Callable
