@@ -91,7 +91,7 @@ def plan_batches(
         src_lengths: Source tokens of each pair.
         tgt_lengths: Target tokens of each pair.
         size: Sentences per batch, or tokens per batch: sentences times the longest side, including padding.
-        unit: What `size` counts.
+        unit: The unit of `size`.
         generator: Shuffles pairs of equal length and the order of batches; None keeps the sorted order.
 
     Returns:

@@ -74,7 +74,7 @@ def summarise(report: DataReport) -> Iterator[str]:
 
 
 def find_warnings(report: DataReport) -> list[str]:
-    """What makes scores of a model meaningless, or the text other than intended: one line each."""
+    """Faults that make scores of a model meaningless, or the text other than intended: one line each."""
     shared = _describe_valid_in_test(report)
     traces = map(str, report.traces or [])
     return [*traces, *report.warnings, *([f"overlap: {shared}"] if shared else []), *_find_unknown(report)]
@@ -99,7 +99,7 @@ def _warn_of_share(share: float, side: int, where: str, advice: str) -> str:
 
 
 def _advise_on_pieces(report: DataReport, side: int) -> str:
-    """What helps against unknown subwords in validation: fewer pieces spell the same words, but need all characters."""
+    """The remedy for unknown subwords in validation: fewer pieces spell the same words, but need all characters."""
     unseen = report.unseen_characters[side] if report.unseen_characters else 0.0
     if 2 * unseen > report.unknown_share["valid"][side]:
         return "training text lacks characters of theirs, and fewer pieces do not help; give more training text"
@@ -261,7 +261,7 @@ def _could_drop(report: DataReport) -> bool:
 
 
 def _describe_valid_in_test(report: DataReport) -> str:
-    """What ready-made validation and test splits share; empty if that is nothing."""
+    """The overlap of ready-made validation and test splits; empty if they share nothing."""
     shared = report.valid_in_test
     if shared is None or not (shared.sources or shared.targets):
         return ""
@@ -272,7 +272,7 @@ def _describe_valid_in_test(report: DataReport) -> str:
 
 
 def _compare_splits(report: DataReport) -> Iterator[str]:
-    """What was dropped because of an overlap, and what other splits would have leaked, without a capital and a stop."""
+    """Pairs dropped because of an overlap, and the leak of other splits, without a capital and a stop."""
     if report.dropped_overlap is not None:
         yield f"{report.dropped_overlap:,} training pairs were dropped because valid or test share them"
     if naive := report.naive_overlap:
@@ -326,7 +326,7 @@ def excerpt(text: str) -> str:
 def show_change(before: str, after: str) -> tuple[str, str]:
     """Two different texts around their first difference, with `make_visible`.
 
-    What was removed from the first is escaped unless it is ASCII: one and two code points for ü look the same.
+    Characters removed from the first are escaped unless they are ASCII: one and two code points for ü look the same.
     """
     letter_pairs = enumerate(zip(before, after, strict=False))
     first = next((index for index, (old, new) in letter_pairs if old != new), min(len(before), len(after)))

@@ -48,7 +48,7 @@ class Sequences:
 
     @classmethod
     def load(cls, directory: Path, name: str) -> Sequences:
-        """Memory-map what `write_sequences` wrote; ids are read when they are used."""
+        """Memory-map the file of `write_sequences`; ids are read when they are used."""
         ids = map_array(directory / f"{name}.ids.npy", np.int32, "preprocess again")
         offsets = map_array(directory / f"{name}.offsets.npy", np.int64, "preprocess again")
         whole = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(ids)
@@ -63,7 +63,7 @@ def has_repaired_references(directory: Path) -> bool:
 
 
 def write_sequences(directory: Path, name: str, lengths: NDArray[np.int64], pieces: Iterable[Ids]) -> None:
-    """Write what `Sequences.load` reads, piece by piece, so that the ids need not fit into memory.
+    """Write the file that `Sequences.load` reads, piece by piece, so that the ids need not fit into memory.
 
     Args:
         directory: Output folder.

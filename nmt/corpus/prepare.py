@@ -36,7 +36,7 @@ class PreparedData:
 
     Attributes:
         path: The folder.
-        report: Content of `report.json`: pairs, overlap, vocabularies, what cleaning did.
+        report: Content of `report.json`: pairs, overlap, vocabularies, and the counts of cleaning.
     """
 
     path: Path
@@ -253,7 +253,7 @@ def check_parent_of_data(config: Config, directory: Path) -> None:
     A parent other than that of the data is logged.
 
     Args:
-        config: Config of a run, before defaults take the place of what it does not set.
+        config: Config of a run, before defaults take the place of values that it does not set.
         directory: Its data directory.
 
     Raises:

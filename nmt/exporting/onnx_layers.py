@@ -1,4 +1,4 @@
-"""What encoders and decoders are made of, as ONNX operators.
+"""The layers of encoders and decoders, as ONNX operators.
 
 In a decoder's step, each row has one query, and a memory of its own.
 """
@@ -20,7 +20,7 @@ from nmt.layers.self_attention import SelfAttention
 from nmt.models.transformer.layer import FeedForward, Residual
 
 LOWEST = torch.finfo(torch.float32).min
-"""Score of what attention must not read."""
+"""Score of positions that attention must not read."""
 GATE_ORDER = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn": (0,)}
 """Where ONNX's gates are in torch's weights: input, output, forget and candidate; update, reset and candidate."""
 
@@ -79,7 +79,7 @@ LayerWeights = Sequence[Tensor]
 
 
 def layers_of(stack: RecurrentStack) -> Iterator[tuple[LayerWeights, Connection | None]]:
-    """The layers of a stack, and what connects each to the one below."""
+    """The layers of a stack, and the connection of each to the one below."""
     if isinstance(stack, LayeredStack):
         layers = (next(layers_of(layer))[0] for layer in stack.layers)
         yield from zip(layers, [None, *stack.connections], strict=True)
@@ -127,7 +127,7 @@ def recurrence(
 
 
 def memorize(mechanism: Attention, states: Value, temperature: float = 1.0) -> tuple[Port, Port]:
-    """What attention reads of the source; see `Attention.memorize`.
+    """The source as attention reads it; see `Attention.memorize`.
 
     Args:
         mechanism: The attention.
