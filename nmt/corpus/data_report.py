@@ -283,17 +283,24 @@ def _compare_splits(report: DataReport) -> Iterator[str]:
 
 
 def _describe_vocabulary(report: DataReport) -> Blocks:
-    sizes = report.vocabulary, report.distinct_tokens
-    rows = [(name, *(f"{size[side]:,}" for size in sizes)) for side, name in SIDES.items()]
+    """Sizes of the vocabularies, and their coverage of the training text."""
+    rows: list[tuple[str, ...]] = []
+    for side, name in SIDES.items():
+        rows.append((name, f"{report.vocabulary[side]:,}", f"{report.distinct_tokens[side]:,}"))
     yield Table(("side", "vocabulary", "distinct tokens in training"), rows, "lrr")
+
+    # The largest number of tokens of a side, with which all text is covered, is no news.
     coverage = [report.coverage[side] for side in SIDES]
-    if shown := sorted({size for shares in coverage for size in shares if size < max(shares)}):
-        yield Table(
-            ("most frequent tokens", *SIDES.values()),
-            [(f"{size:,}", *(f"{shares.get(size, 1):.1%}" for shares in coverage)) for size in shown],
-            "rrr",
-            "Share of the training text covered by the most frequent tokens",
-        )
+    shown: set[int] = set()
+    for shares in coverage:
+        shown.update(size for size in shares if size < max(shares))
+    if not shown:
+        return
+    rows = []
+    for size in sorted(shown):
+        rows.append((f"{size:,}", *(f"{shares.get(size, 1):.1%}" for shares in coverage)))
+    caption = "Share of the training text covered by the most frequent tokens"
+    yield Table(("most frequent tokens", *SIDES.values()), rows, "rrr", caption)
 
 
 def _describe_frequent(report: DataReport) -> Blocks:

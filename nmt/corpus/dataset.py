@@ -122,9 +122,14 @@ def encode_examples(
         examples: Sources with references.
         longest_source: Maximum number of tokens of a source, which is cut; None cuts none.
     """
-    sources = [tokens[:longest_source] for tokens in processor.tokenize_source([example.src for example in examples])]
-    targets = processor.tokenize_target(reference for example in examples for reference in example.references)
-    repeated = (tokens for tokens, example in zip(sources, examples, strict=True) for _ in example.references)
+    sources = processor.tokenize_source([example.src for example in examples])
+    # A source is repeated for each of its references.
+    repeated: list[Sequence[str]] = []
+    references: list[str] = []
+    for tokens, example in zip(sources, examples, strict=True):
+        repeated += [tokens[:longest_source]] * len(example.references)
+        references += example.references
+    targets = processor.tokenize_target(references)
     return EncodedPairs(
         Sequences.pack(map(processor.src_vocabulary.encode, repeated)),
         Sequences.pack(map(processor.tgt_vocabulary.encode, targets)),

@@ -168,7 +168,8 @@ def encode_lines(texts: Iterable[str]) -> bytes:
 
 def encode_pairs(pairs: Sequence[Sequence[str]]) -> tuple[bytes, bytes]:
     """Both sides of pairs, without line feeds, as blocks of lines."""
-    src, tgt = (encode_lines(pair[side] for pair in pairs) for side in (0, 1))
+    src = encode_lines(pair[0] for pair in pairs)
+    tgt = encode_lines(pair[1] for pair in pairs)
     return src, tgt
 
 

@@ -341,10 +341,14 @@ class TabSeparated(Source):
 
     def _has_titles(self, lines: Sequence[bytes]) -> bool:
         """True if the first line has a few words in each wanted column, and most lines below have sentences there."""
-        wanted = [[_cells(line)[column - 1 : column] for column in self.columns] for line in lines[: 1 + SAMPLE]]
-        first, *below = [["".join(cell) for cell in cells] for cells in wanted]
+        rows = []
+        for line in lines[: 1 + SAMPLE]:
+            cells = _cells(line)
+            rows.append([cells[column - 1] if column <= len(cells) else "" for column in self.columns])
+        titles, *below = rows
         sentences = sum(all(map(SENTENCE.search, cells)) for cells in below)
-        return all(map(TITLE.fullmatch, first)) and len(below) >= FEWEST_LINES and sentences >= SENTENCES * len(below)
+        are_titles = all(map(TITLE.fullmatch, titles))
+        return are_titles and len(below) >= FEWEST_LINES and sentences >= SENTENCES * len(below)
 
     def explain_empty(self, report: LineReport) -> str:
         """See `Source`."""
