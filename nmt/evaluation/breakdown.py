@@ -287,26 +287,19 @@ class Breakdown:
     def sections(self) -> Iterator[ReportSection]:
         """As tables."""
         if self.frequencies:
-            rows = [
-                [
-                    row[0].name,
-                    _count(n := row[0].in_references),
-                    *(f"{statistics.f1:.3f}" if n else EMPTY for statistics in row),
-                ]
-                for row in zip(*self.frequencies.values(), strict=True)
-            ]
+            rows = []
+            for of_systems in zip(*self.frequencies.values(), strict=True):
+                words = of_systems[0].in_references
+                scores = [f"{accuracy.f1:.3f}" if words else EMPTY for accuracy in of_systems]
+                rows.append([of_systems[0].name, _count(words), *scores])
             header = ["occurrences", "in references", *self.frequencies]
             caption = "F1, from 0 to 1: harmonic mean of the shares of translated and of reference words in common"
             yield ReportSection("F1 of words by their frequency in training", [_table(header, rows, caption)])
         few = f"{EMPTY} (under {FEWEST})"
-        rows = [
-            [
-                row[0].name,
-                f"{row[0].sentences:,}",
-                *(few if scores.bleu is None else f"{scores.bleu:.2f}" for scores in row),
-            ]
-            for row in zip(*self.lengths.values(), strict=True)
-        ]
+        rows = []
+        for by_system in zip(*self.lengths.values(), strict=True):
+            scores = [few if score.bleu is None else f"{score.bleu:.2f}" for score in by_system]
+            rows.append([by_system[0].name, f"{by_system[0].sentences:,}", *scores])
         header = ["words of the source", "sentences", *self.lengths]
         yield ReportSection("BLEU by source length", [_table(header, rows)])
         rows = [

@@ -155,9 +155,16 @@ def reference_streams(examples: Sequence[Example], *, repeat: bool = True) -> li
         examples: Sources with references.
         repeat: Where one is missing, the first takes its place; otherwise None does.
     """
-    rows = [example.references for example in examples]
-    width = max(map(len, rows), default=0)
-    return [[refs[n] if n < len(refs) else refs[0] if repeat else None for refs in rows] for n in range(width)]
+    streams: list[list[Any]] = []
+    for number in range(max((len(example.references) for example in examples), default=0)):
+        stream: list[Any] = []
+        for example in examples:
+            if number < len(example.references):
+                stream.append(example.references[number])
+            else:
+                stream.append(example.references[0] if repeat else None)
+        streams.append(stream)
+    return streams
 
 
 def _streams(key: str, examples: Sequence[Example]) -> Any:

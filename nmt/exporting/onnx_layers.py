@@ -112,10 +112,12 @@ def recurrence(
     Returns:
         The outputs [T, directions, B, H], 0 on padding, and the last states [directions, B, H].
     """
-    gates = GATE_ORDER[cell]
     attributes = {"linear_before_reset": 1} if cell == "gru" else {}
-    ordered = [[torch.cat([w.chunk(len(gates))[n] for n in gates]) for w in weights] for weights in directions]
-    by_input, by_hidden, *biases = (torch.stack(parts) for parts in zip(*ordered, strict=True))
+    # Each weight of each direction with its gates in ONNX's order, then each weight of all directions.
+    ordered = []
+    for weights in directions:
+        ordered.append([_reorder_gates(weight, GATE_ORDER[cell]) for weight in weights])
+    by_input, by_hidden, *biases = [torch.stack(parts) for parts in zip(*ordered, strict=True)]
     return inputs.graph.op(
         cell.upper(),
         *(inputs, by_input, by_hidden, torch.cat(biases, dim=1), lengths, *state),
@@ -124,6 +126,12 @@ def recurrence(
         direction="bidirectional" if len(directions) > 1 else "forward",
         **attributes,
     )
+
+
+def _reorder_gates(weight: Tensor, order: Sequence[int]) -> Tensor:
+    """A weight or bias with its gates in another order, [gates * H, ...]."""
+    gates = weight.chunk(len(order))
+    return torch.cat([gates[number] for number in order])
 
 
 def memorize(mechanism: Attention, states: Value, temperature: float = 1.0) -> tuple[Port, Port]:
