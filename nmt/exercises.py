@@ -5,9 +5,8 @@ import runpy
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -31,8 +30,8 @@ def check_file(path: Path) -> Iterator[tuple[str, str]]:
     """Check the functions that a reader wrote.
 
     Yields:
-        The name of each, and what is wrong in the first case where it is; empty if nothing is. The file in place of a
-        name if it cannot be run or has no function of an exercise.
+        The name of each, and the fault in the first case that has one; empty if none has. The file in place of a name
+        if it cannot be run or has no function of an exercise.
     """
     sys.path.insert(0, str(path.parent))  # it may import the files of earlier exercises
     try:
@@ -44,54 +43,78 @@ def check_file(path: Path) -> Iterator[tuple[str, str]]:
     if not functions:
         yield str(path), f"has no function of an exercise; define one of {', '.join(EXERCISES)}"
     for name in functions:
-        problems = (check(names[name], name, case, path) for case in CASES)
-        yield name, next(filter(None, problems), "")
+        fault = ""
+        for case in CASES:
+            fault = check(names[name], name, case, path)
+            if fault:
+                break
+        yield name, fault
 
 
 def check(function: Callable[..., Any], name: str, case: str, path: Path) -> str:
-    """What is wrong with a function in a case, if anything."""
+    """The fault of a function in a case; empty if it has none."""
     torch.manual_seed(1)
-    equation, returns, takes = EXERCISES[name]
-    arguments = [(letter, draw(letter, *CASES[case])) for letter in takes.split(", ")]
-    rows = (value if letter[0] == "B" else repeat(value) for letter, value in arguments)
+    exercise = EXERCISES[name]
+    lengths, options = CASES[case]
+    shapes = exercise.takes.split(", ")
+    arguments = [draw(shape, lengths, options) for shape in shapes]
+
     # The equation of one sentence after the other; then each result of all sentences.
-    by_sentence = [equation(*arguments_of_one) for arguments_of_one in zip(*rows, strict=False)]
+    by_sentence = []
+    for number in range(len(lengths)):
+        of_sentence = []
+        for shape, value in zip(shapes, arguments, strict=True):
+            has_sentences = shape[0] == "B"  # otherwise all sentences share the argument
+            of_sentence.append(value[number] if has_sentences else value)
+        by_sentence.append(exercise.equation(*of_sentence))
     results = [torch.stack(parts) for parts in zip(*by_sentence, strict=True)]
-    expected = dict(zip(returns.split(", "), results, strict=True))
-    given = [copy.deepcopy(value) for _, value in arguments]
+    expected = dict(zip(exercise.returns.split(", "), results, strict=True))
+
+    given = copy.deepcopy(arguments)
     try:
-        problem = compare(function(*given), expected)
+        fault = compare(function(*given), expected)
     except (Exception, SystemExit) as error:
-        problem = describe(error, path)
+        fault = describe(error, path)
     for number, (before, after) in enumerate(zip(arguments, given, strict=True), 1):
-        if not problem and isinstance(after, Tensor) and not torch.equal(before[1], after):
-            problem = (
+        if not fault and isinstance(after, Tensor) and not torch.equal(before, after):
+            fault = (
                 f"changes argument {number}, which others still need: make a new tensor, as x + y does and x += y not"
             )
-    options = [f"{letter} {value}" for letter, value in arguments if isinstance(value, int)]
-    return problem and f"with {', '.join([case, *options])}: {problem}"
+    if not fault:
+        return ""
+    settings = [f"{shape} {value}" for shape, value in zip(shapes, arguments, strict=True) if isinstance(value, int)]
+    return f"with {', '.join([case, *settings])}: {fault}"
 
 
-def draw(letter: str, lengths: list[int], options: dict[str, Any]) -> Any:
+def draw(shape: str, lengths: list[int], options: dict[str, Any]) -> Any:
     """An argument: random numbers of a shape like "B S D", the lengths for "B", a "cell", or an option by its name."""
-    size = max(lengths)
+    longest = max(lengths)
     heads = options["heads"]
-    sizes = {**SIZES, "B": len(lengths), "S": size, "T": size - 1, "heads": heads, "d": SIZES["G"] // heads}
+    sizes = {**SIZES, "B": len(lengths), "S": longest, "T": longest - 1, "heads": heads, "d": SIZES["G"] // heads}
+    # Drawn for every argument, so that the random numbers of all of them stay the same.
     cell = nn.GRUCell(sizes["E"] + sizes["D"], sizes["D"]).double().requires_grad_(False)
-    others = {**options, "B": torch.tensor(lengths), "cell": cell}
-    return others[letter] if letter in others else 4 * torch.rand([sizes[part] for part in letter.split()]).double() - 2
+    if shape == "B":
+        return torch.tensor(lengths)
+    if shape == "cell":
+        return cell
+    if shape in options:
+        return options[shape]
+    uniform = torch.rand([sizes[part] for part in shape.split()]).double()
+    return 4 * uniform - 2
 
 
 def compare(result: Any, expected: dict[str, Tensor]) -> str:
-    """What is wrong with results, if anything."""
-    result = result if isinstance(result, tuple | list) else (result,)
-    if len(result) != len(expected) or result[0] is None:
-        number = 0 if result[0] is None else len(result)
-        return f"should return {', '.join(expected)}, but returns {number} value{'s' * (number != 1)}"
-    # A wrong alignment is the cause where a context is wrong too.
-    for (name, right), actual in sorted(
-        zip(expected.items(), result, strict=True), key=lambda pair: "align" not in pair[0][0]
-    ):
+    """The first fault of results; empty if they have none."""
+    results = result if isinstance(result, tuple | list) else (result,)
+    if len(results) != len(expected) or results[0] is None:
+        number = 0 if results[0] is None else len(results)
+        plural = "" if number == 1 else "s"
+        return f"should return {', '.join(expected)}, but returns {number} value{plural}"
+    # Alignments first: a wrong alignment is the cause where a context is wrong too.
+    given = dict(zip(expected, results, strict=True))
+    for name in sorted(expected, key=lambda name: "align" not in name):
+        right = expected[name]
+        actual = given[name]
         shape = list(actual.shape) if isinstance(actual, Tensor) else type(actual).__name__
         if shape != list(right.shape):
             return f"{name} should have shape {list(right.shape)}, not {shape}"
@@ -107,8 +130,9 @@ def compare(result: Any, expected: dict[str, Tensor]) -> str:
 
 def describe(error: BaseException, path: Path) -> str:
     """The error in one line, with the last line of the reader's file that took part in it."""
+    text = f"{type(error).__name__}: {shorten(str(error))}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return ", ".join([*(f"line {line}" for line in lines[-1:]), f"{type(error).__name__}: {shorten(str(error))}"])
+    return f"line {lines[-1]}, {text}" if lines else text
 
 
 def attend(query: Tensor, states: Tensor, length: int | None = None) -> tuple[Tensor, Tensor]:
@@ -140,7 +164,15 @@ def bahdanau_step(
 
 def use(states: Tensor, length: int, cell: nn.GRUCell) -> tuple[reference.Attend, reference.Step]:
     """Attention to a sentence, and a cell, as the equations of a step call them."""
-    return lambda query: attend(query, states, length), lambda x, state: (cell(x, *state),)
+
+    def attention(query: Tensor) -> tuple[Tensor, Tensor]:
+        return attend(query, states, length)
+
+    def step(x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor]:
+        (s,) = state
+        return (cell(x, s),)
+
+    return attention, step
 
 
 def local_p(query: Tensor, scores: Tensor, length: int, W_p: Tensor, v_p: Tensor, radius: int) -> tuple[Tensor]:
@@ -155,8 +187,9 @@ def coverage_step(
     query: Tensor, states: Tensor, length: int, coverage: Tensor, W: Tensor, U: Tensor, v: Tensor, V: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Scores read how much attention each word has had (Tu et al., 2016, eq. 7; See et al., 2017, eq. 10-11)."""
-    words = zip(states[:length], coverage, strict=False)
-    _, alignment = weigh((reference.additive(query, h, W, U, v, V * c) for h, c in words), states)
+    words = zip(states[:length], coverage[:length], strict=True)
+    scores = [reference.additive(query, h, W, U, v, V * c) for h, c in words]
+    _, alignment = weigh(scores, states)
     return alignment, coverage + alignment
 
 
@@ -172,20 +205,30 @@ def self_attention(
     x: Tensor, length: int, W_q: Tensor, W_k: Tensor, W_v: Tensor, W_o: Tensor, heads: int, causal: bool
 ) -> tuple[Tensor]:
     """Every word reads the others, or those up to its own (Vaswani et al., 2017, section 3.2.3)."""
-    reads = [p + 1 if causal else length for p in range(length)]
-    rows = [multi_head(x[p], x, n, W_q, W_k, W_v, W_o, heads)[0] for p, n in enumerate(reads)]
-    return (pad(torch.stack(rows).mT, x).mT,)
+    rows = []
+    for position in range(length):
+        num_read = position + 1 if causal else length
+        output, _ = multi_head(x[position], x, num_read, W_q, W_k, W_v, W_o, heads)
+        rows.append(output)
+    outputs = torch.stack(rows)  # [length, D]
+    return (pad(outputs.mT, x).mT,)
 
 
 def cached_step(
     x: Tensor, keys: Tensor, values: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor, W_o: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Causal self-attention of the next word, from keys and values of those before it."""
-    query, key, value = ((W @ x).view(len(keys), 1, -1) for W in (W_q, W_k, W_v))  # [heads, 1, d]
+    num_heads = len(keys)
+    queries = (W_q @ x).view(num_heads, -1)  # [heads, d]
+    key = (W_k @ x).view(num_heads, 1, -1)  # [heads, 1, d]
+    value = (W_v @ x).view(num_heads, 1, -1)
     keys = torch.cat([keys, key], dim=1)
     values = torch.cat([values, value], dim=1)
-    scores = ([reference.scaled_dot(q, k) for k in head] for (q,), head in zip(query, keys, strict=True))
-    contexts = [weigh(*head)[0] for head in zip(scores, values, strict=True)]
+    contexts = []
+    for head in range(num_heads):
+        scores = [reference.scaled_dot(queries[head], k) for k in keys[head]]
+        context, _ = weigh(scores, values[head])
+        contexts.append(context)
     return W_o @ torch.cat(contexts), keys, values
 
 
@@ -197,20 +240,34 @@ def weigh(scores: Iterable[Tensor], states: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def pad(weights: Tensor, states: Tensor) -> Tensor:
-    """What the first words have, and 0 for the others: [..., n] -> [..., S]."""
+    """The values of the first words, and 0 for the others: [..., n] -> [..., S]."""
     return nn.functional.pad(weights, (0, len(states) - weights.size(-1)))
 
 
-EXERCISES: dict[str, tuple[Callable[..., tuple[Tensor, ...]], str, str]] = {
-    "attend": (attend, "context, alignment", "B D, B S D"),
-    "masked_attend": (attend, "context, alignment", "B D, B S D, B"),
-    "additive_scores": (additive_scores, "scores", "B D, B S D, A D, A D, A"),
-    "luong_step": (luong_step, "vector, alignment, s", "B E, B D, B D, B S D, B, cell, D 2D"),
-    "bahdanau_step": (bahdanau_step, "readout, alignment, s", "B E, B D, B S D, B, cell, R 2D+E, R"),
-    "local_p": (local_p, "alignment", "B D, B S, B, D D, D, radius"),
-    "coverage_step": (coverage_step, "alignment, coverage", "B D, B S D, B, B S, A D, A D, A, A"),
-    "multi_head": (multi_head, "output, alignments", "B D, B S D, B, G D, G D, G D, D G, heads"),
-    "self_attention": (self_attention, "output", "B S D, B, G D, G D, G D, D G, heads, causal"),
-    "cached_step": (cached_step, "output, keys, values", "B D, B heads T d, B heads T d, G D, G D, G D, D G"),
+class Exercise(NamedTuple):
+    """An exercise.
+
+    Attributes:
+        equation: The function for one sentence.
+        returns: Names of its results.
+        takes: Its arguments; see `draw`.
+    """
+
+    equation: Callable[..., tuple[Tensor, ...]]
+    returns: str
+    takes: str
+
+
+EXERCISES = {
+    "attend": Exercise(attend, "context, alignment", "B D, B S D"),
+    "masked_attend": Exercise(attend, "context, alignment", "B D, B S D, B"),
+    "additive_scores": Exercise(additive_scores, "scores", "B D, B S D, A D, A D, A"),
+    "luong_step": Exercise(luong_step, "vector, alignment, s", "B E, B D, B D, B S D, B, cell, D 2D"),
+    "bahdanau_step": Exercise(bahdanau_step, "readout, alignment, s", "B E, B D, B S D, B, cell, R 2D+E, R"),
+    "local_p": Exercise(local_p, "alignment", "B D, B S, B, D D, D, radius"),
+    "coverage_step": Exercise(coverage_step, "alignment, coverage", "B D, B S D, B, B S, A D, A D, A, A"),
+    "multi_head": Exercise(multi_head, "output, alignments", "B D, B S D, B, G D, G D, G D, D G, heads"),
+    "self_attention": Exercise(self_attention, "output", "B S D, B, G D, G D, G D, D G, heads, causal"),
+    "cached_step": Exercise(cached_step, "output, keys, values", "B D, B heads T d, B heads T d, G D, G D, G D, D G"),
 }
-"""By name: the equation of one sentence, what it returns, and what it takes (see `draw`)."""
+"""The exercises by the name of the function to write."""

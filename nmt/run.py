@@ -1,4 +1,4 @@
-"""A run: the check before it, the object that one keeps, and what one does with it."""
+"""A run: the check before it, and the object that one keeps, with its methods."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _of_run(function: Callable[Concatenate[Any, P], Result]) -> Callable[Concate
 
 
 class Run(RunOutcome):
-    """A run directory, and what one does with its best model.
+    """A run directory, with methods that use its best model.
 
     The attributes are those of its last record: `path`, `model`, `updates`, `epochs`, `metric`, `best`, `best_update`
     and `seconds`.
@@ -91,8 +91,8 @@ def check(
         config: Name of a shipped config, path of a YAML file, or a config.
         data: Data directory; None is the one nmt preprocess writes for this config.
         overrides: Values in place of the config's.
-        export_format: Say first what keeps such a model from being exported: to ctranslate2, onnx, argos, hub or html.
-            The rest is checked if nothing does and there are data.
+        export_format: Check first that such a model can be exported: to ctranslate2, onnx, argos, hub or html. The rest
+            is checked if it can be and there are data.
 
     Yields:
         Findings, as soon as each is known.
@@ -101,20 +101,23 @@ def check(
         NmtError: The config, the data or the device cannot be used, or there is no such format.
     """
     with as_nmt_errors():
-        enough = False
+        may_lack_data = False
         if export_format is not None:
             from nmt.config import load_config
             from nmt.exporting.formats import check_export
 
             wanted = load_config(config, overrides)
-            yield from (findings := check_export(wanted, export_format))
+            findings = check_export(wanted, export_format)
+            yield from findings
             if any(finding.ok is False for finding in findings):
                 return
-            enough = not (wanted.data_directory if data is None else Path(data)).exists()
+            # The answer about the export is worth having before there are data.
+            data_directory = wanted.data_directory if data is None else Path(data)
+            may_lack_data = not data_directory.exists()
         try:
             settings, directory = find_prepared_data(config, overrides, data)
         except DataError as error:
-            if not enough:
+            if not may_lack_data:
                 raise
             from nmt.training.findings import Finding
 
@@ -122,10 +125,11 @@ def check(
             return
         from nmt.training.readiness import check_readiness
 
-        steps = check_readiness(settings, directory)
+        # torch's settings are changed only while a finding is made, not while the caller has it.
+        readiness = check_readiness(settings, directory)
         while True:
-            with plain_torch():  # not while the caller has the finding
-                finding = next(steps, None)
+            with plain_torch():
+                finding = next(readiness, None)
             if finding is None:
                 return
             yield finding

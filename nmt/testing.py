@@ -1,7 +1,7 @@
-"""Tests of what users write: attention scores of their own, and the functions of a course.
+"""Tests of the code that users write: attention scores of their own, and the functions of a course.
 
-`python -m nmt.testing exercise1.py` checks what the exercises in nmt/exercises.md ask for. Scores have the tests
-that the built-in ones pass, in a file that pytest collects:
+`python -m nmt.testing exercise1.py` checks the functions that the exercises in nmt/exercises.md ask for. Scores have
+the tests that the built-in ones pass, in a file that pytest collects:
 
     from nmt.testing import ScoreTests
     from my_module import MyScore
@@ -261,7 +261,7 @@ def _describe(choices: Mapping[str, Any]) -> str:
 
 
 def check_exercises(files: Sequence[str]) -> str | bool:
-    """Check the functions in files, print a line for each, and return what a process exits with."""
+    """Check the functions in files, print a line for each, and return the exit status of a process."""
     if not files:
         return "error: no file; name those of your exercises: python -m nmt.testing exercise1.py"
     failed = False

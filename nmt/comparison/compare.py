@@ -37,7 +37,7 @@ TABLE_LATEX = "table.tex"
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """What a comparison results in.
+    """The result of a comparison.
 
     Attributes:
         path: Its folder.
@@ -185,7 +185,7 @@ def compare(
 
 
 def _find_prepared(trials: Sequence[Trial], folder: Path, *, any_source: bool) -> dict[str, Path]:
-    """By the name of data, its directory: what is in a folder, else what `nmt preprocess` has left, else a new one.
+    """The directories of data by name: one in a folder, else the one that `nmt preprocess` has left, else a new one.
 
     Args:
         trials: The trials.
@@ -278,7 +278,7 @@ def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
 
 
 def _write_tables(trials: Mapping[Path, Trial], output: Path, outsiders: Mapping[str, Path]) -> list[Row]:
-    """Write tables and pictures of what is finished; nothing if nothing is."""
+    """Write tables and pictures of the finished trials; nothing if none is finished."""
     from nmt.comparison.outsiders import make_outsider_results
     from nmt.comparison.pictures import draw_pictures
     from nmt.comparison.results import make_rows

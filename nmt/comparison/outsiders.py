@@ -1,4 +1,4 @@
-"""What joins a comparison without being trained by it: translations of any program, and cells of an earlier one."""
+"""Systems in a comparison that it does not train: translations of any program, and cells of an earlier comparison."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read_outsiders(given: Sequence[str]) -> dict[str, Path]:
 
 
 def check_outsiders(outsiders: Mapping[str, Path], trials: Mapping[Path, Trial], tests: Collection[Path]) -> None:
-    """Refuse what could not stand in the tables, before anything is trained.
+    """Refuse systems that could not stand in the tables, before anything is trained.
 
     Args:
         outsiders: Files and cells, by name.

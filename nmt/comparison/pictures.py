@@ -54,20 +54,27 @@ def _draw_by_length(rows: Sequence[Row], path: Path) -> None:
 
     bins = bins_of(rows[0])
     same = [row for row in rows if bins_of(row) == bins]
-    bleu, entropy = ({row.name: lengths_of(row, key) for row in same} for key in ("bleu", "entropy"))
-    known = {name: values for name, values in entropy.items() if any(value is not None for value in values)}
-    figure = Figure(figsize=(12 if known else 7, 4.6), layout="constrained")
-    panels = figure.subplots(1, 2 if known else 1, squeeze=False)[0]
+    bleu = {row.name: lengths_of(row, "bleu") for row in same}
+    entropy = {row.name: lengths_of(row, "entropy") for row in same}
+    with_attention = {name: values for name, values in entropy.items() if any(value is not None for value in values)}
+
+    # A panel for BLEU, and one for entropy if a config has attention; a config has one style in both.
+    contents = {"BLEU": bleu}
+    if with_attention:
+        contents["entropy of attention (nats)"] = with_attention
+    figure = Figure(figsize=(12 if with_attention else 7, 4.6), layout="constrained")
+    panels = figure.subplots(1, len(contents), squeeze=False)[0]
     styles = dict(zip(bleu, _styles(), strict=False))
-    for axes, lines, title in zip(panels, (bleu, known), ("BLEU", "entropy of attention (nats)"), strict=False):
+    labels = [f"{length_bin.name}\nn={length_bin.sentences:,}" for length_bin in bins]
+    joined = [index for index, length_bin in enumerate(bins) if length_bin.joined]
+    for axes, (title, lines) in zip(panels, contents.items(), strict=True):
         for name, values in lines.items():
             points = [(index, value) for index, value in enumerate(values) if value is not None]
             _draw_line(axes, points, name, styles[name])
-        axes.set_xticks(range(len(bins)), [f"{name}\nn={number:,}" for name, number, _ in bins], fontsize=8)
-        first = next((index for index, (_, _, joined) in enumerate(bins) if joined), None)
-        if first is not None:
-            axes.axvspan(first - 0.5, len(bins) - 0.5, color="0.93")
-            where = (first - 0.45, 0.98)
+        axes.set_xticks(range(len(bins)), labels, fontsize=8)
+        if joined:  # the last bins
+            axes.axvspan(joined[0] - 0.5, len(bins) - 0.5, color="0.93")
+            where = (joined[0] - 0.45, 0.98)
             axes.annotate("joined test pairs", where, xycoords=("data", "axes fraction"), va="top", size=8)
         axes.set(xlabel="words of the source", title=title, xlim=(-0.5, len(bins) - 0.5))
         axes.grid(alpha=0.3)

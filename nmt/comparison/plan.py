@@ -30,7 +30,7 @@ class Trial:
         seed: Seed of training.
         settings: Values that are not those of the config file, as `section.key=value`.
         config: The whole config.
-        budget_minutes: Training time, from which the number of updates follows; None is what the config says.
+        budget_minutes: Training time, from which the number of updates follows; None is as in the config.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Trial:
 
 
 def make_trials(comparison: ComparisonSection) -> list[Trial]:
-    """All trials: every config with every variant, all combinations of what varies, and every seed.
+    """All trials: every config with every variant, all combinations of the values that vary, and every seed.
 
     Raises:
         ConfigError: The config of a trial is wrong, or two trials have the same name.
@@ -106,7 +106,7 @@ def _check_settings(comparison: ComparisonSection) -> None:
 
 
 def _grid(vary: Mapping[str, Sequence[Any]]) -> Iterator[list[tuple[str, str]]]:
-    """All combinations of values: for each key, what it is called in the name of a trial, and the setting."""
+    """All combinations of values: for each key, its part of the name of a trial, and the setting."""
     short = {key: _short(key) for key in vary}
     names = {key: name if list(short.values()).count(name) == 1 else key for key, name in short.items()}
     for values in itertools.product(*vary.values()):

@@ -1,4 +1,4 @@
-"""The results of a comparison: trials with the same config together, and what is significant between them."""
+"""The results of a comparison: trials with the same config together, and the significance of their differences."""
 
 from __future__ import annotations
 
@@ -86,15 +86,13 @@ def make_rows(finished: Mapping[Path, Result]) -> list[Row]:
     by_name: dict[str, list[Path]] = {}
     for folder, result in finished.items():
         by_name.setdefault(result["name"], []).append(folder)
-    return [
-        Row(
-            name,
-            [finished[folder] for folder in folders],
-            [tests[folder].p_value if folder in tests else None for folder in folders],
-            _test_over_seeds([(folder, tests[folder]) for folder in folders if folder in tests]),
-        )
-        for name, folders in by_name.items()
-    ]
+    rows = []
+    for name, folders in by_name.items():
+        results = [finished[folder] for folder in folders]
+        p_values = [tests[folder].p_value if folder in tests else None for folder in folders]
+        over_seeds = _test_over_seeds([(folder, tests[folder]) for folder in folders if folder in tests])
+        rows.append(Row(name, results, p_values, over_seeds))
+    return rows
 
 
 class _SeedTest(NamedTuple):
@@ -113,11 +111,13 @@ def _test(finished: Mapping[Path, Result]) -> dict[Path, _SeedTest]:
         if result["name"] != first or result["sentences"] > MAX_TESTED:
             continue
         others = [folder for folder in finished if folder != baseline and test_sets[folder] == test_sets[baseline]]
-        if others:
-            systems = [(str(folder), _lines(folder / HYPOTHESES)) for folder in (baseline, *others)]
-            _, *compared = compare_systems(systems, *_test_examples(baseline))["bleu"]
-            for folder, comparison in zip(others, compared, strict=True):
-                tests[folder] = _SeedTest(baseline, comparison.p_value)
+        if not others:
+            continue
+        examples, rules = _test_examples(baseline)
+        systems = [(str(folder), _lines(folder / HYPOTHESES)) for folder in (baseline, *others)]
+        comparisons = compare_systems(systems, examples, rules)["bleu"]
+        for folder, comparison in zip(others, comparisons[1:], strict=True):  # without the baseline
+            tests[folder] = _SeedTest(baseline, comparison.p_value)
     return tests
 
 
@@ -138,7 +138,7 @@ def _test_examples(baseline: Path) -> tuple[list[Example], ScoringRules]:
 
 
 def _test_set(folder: Path, result: Result) -> tuple[int, str, list[str]]:
-    """What must be equal where translations are compared: seed, how text is scored, and references."""
+    """The properties that compared translations share: seed, how text is scored, and references."""
     return result["seed"], result["scores"]["bleu"]["signature"], _lines(folder / REFERENCES)
 
 

@@ -1,7 +1,7 @@
 """Running the trials of a comparison: several at once, each in a process of its own, here or where a launcher puts it.
 
-A trial is done when its result is in its folder. So a comparison that was stopped or killed goes on from what is there,
-and trials may run on other machines that share the folder.
+A trial is done when its result is in its folder. So a comparison that was stopped or killed goes on from the files that
+are there, and trials may run on other machines that share the folder.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Job:
         trial: The trial.
         folder: Its folder.
         process: The process; None before it is started, and if an earlier command started it.
-        state: What the trial is doing, in a word.
+        state: The state of the trial, in a word.
         seen: True if a process that was handed over, or that an earlier command started, held the lock of the folder.
     """
 
@@ -78,7 +78,7 @@ def run_trials(trials: Mapping[Path, Trial], *, jobs: int, launcher: str | None)
 
     Raises:
         RunInterrupted: A signal asked for the end. The processes that this command started have written checkpoints;
-            what a launcher has handed over goes on.
+            trials that a launcher has handed over go on.
     """
     all_jobs = [Job(trial, folder) for folder, trial in trials.items()]
     stop: list[int] = []
@@ -129,7 +129,7 @@ def _look(job: Job, launcher: str | None) -> None:
 
 
 def _stage(folder: Path) -> str:
-    """What the process of a trial is doing, from the files that are there."""
+    """The state of a trial's process, from the files that are there."""
     if (folder / TRAINING).exists():
         return "evaluating"
     return "training" if (folder / RUN / METRICS).exists() else "starting"

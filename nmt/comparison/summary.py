@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from nmt.comparison.results import Result, Row, dig
 from nmt.evaluation.attention_statistics import LABELS
@@ -18,6 +19,12 @@ SCORES = "bleu.png"
 CURVES = "curves.png"
 LENGTHS = "lengths.png"
 MISSING = "-"
+INSIGNIFICANT = "{:+z.2f} ({:.3f})"
+"""Form of a difference and its p-value that is not significant."""
+NAMED = "{:+z.2f} ({:.3f}, {})"
+"""Form of a significant one in a table, with `better` or `worse`."""
+BOLD = r"\textbf{{{:+z.2f} ({:.3f})}}"
+"""Form of a significant one in LaTeX."""
 COLUMNS: dict[str, tuple[str, ...]] = {
     "bleu": ("scores", "bleu", "value"),
     "bleu_confidence": ("scores", "bleu", "confidence"),
@@ -27,10 +34,18 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "ter": ("scores", "ter", "value"),
     "perplexity": ("teacher_forced", "perplexity"),
     "length_ratio": ("diagnosis", "length_ratio"),
-    **{key: (key,) for key in ("parameters", "updates", "epochs", "tokens", "training_seconds", "tokens_per_second")},
-    **{key: (key,) for key in ("peak_mib", "sentences_per_second", "precision", "finished")},
+    "parameters": ("parameters",),
+    "updates": ("updates",),
+    "epochs": ("epochs",),
+    "tokens": ("tokens",),
+    "training_seconds": ("training_seconds",),
+    "tokens_per_second": ("tokens_per_second",),
+    "peak_mib": ("peak_mib",),
+    "sentences_per_second": ("sentences_per_second",),
+    "precision": ("precision",),
+    "finished": ("finished",),
 }
-"""Columns of the CSV file, besides name, seed, p-value and attention."""
+"""Columns of the CSV file, besides name, seed, p-value and attention, with the keys of their values in a result."""
 
 
 def comparison_sections(rows: Sequence[Row], missing: Sequence[str] = ()) -> list[ReportSection]:
@@ -56,11 +71,15 @@ ATTENDING = (
 
 
 def _note(rows: Sequence[Row], missing: Sequence[str]) -> str:
+    """How the scores were measured, as a text beside the table; `missing` are names of trials without a result."""
     baseline = rows[0].name
     first = rows[0].results[0]
     of_config = f" of {first['config']}" if "config" in first else ""
-    seeds = ", ".join(map(str, sorted({result["seed"] for row in rows for result in row.results})))
-    bleu, chrf = (" or ".join(_signatures(rows, metric)) for metric in ("bleu", "chrf"))
+    all_seeds = {result["seed"] for row in rows for result in row.results}
+    seeds = ", ".join(map(str, sorted(all_seeds)))
+    bleu = " or ".join(_signatures(rows, "bleu"))
+    chrf = " or ".join(_signatures(rows, "chrf"))
+    without_result = f" Without a result: {'; '.join(missing)}." if missing else ""
     over_seeds = ""
     if any(row.over_seeds for row in rows):
         over_seeds = (
@@ -73,13 +92,17 @@ def _note(rows: Sequence[Row], missing: Sequence[str]) -> str:
         f"sentences. Differences in BLEU are from {baseline} with the same seed, with two-sided p by a paired "
         f"bootstrap, marked (better, worse, bold) below {SIGNIFICANT}; {MISSING} is {baseline} itself, another test "
         f"set or scoring, a seed without {baseline}, or over {MAX_TESTED:,} sentences.{over_seeds} What another seed "
-        "changes is in the deviation (SD)." + (f" Without a result: {'; '.join(missing)}." if missing else "")
+        f"changes is in the deviation (SD).{without_result}"
     )
 
 
 def _signatures(rows: Sequence[Row], metric: str) -> list[str]:
-    paths = (dig(result, ("scores", metric, "signature")) for row in rows for result in row.results)
-    return sorted({str(signature) for signature in paths})
+    """The different signatures of a metric, sorted."""
+    signatures = set()
+    for row in rows:
+        for result in row.results:
+            signatures.add(str(dig(result, ("scores", metric, "signature"))))
+    return sorted(signatures)
 
 
 def score_table(rows: Sequence[Row]) -> Table:
@@ -87,34 +110,35 @@ def score_table(rows: Sequence[Row]) -> Table:
 
     Where a config has several seeds, the mean difference over them stands beside those of each.
     """
-    over_seeds = [OVER_SEEDS] if any(row.over_seeds for row in rows) else []
-    header = ["config", "seeds", "BLEU", "difference (p)", *over_seeds, "std over seeds", "chrF", "perplexity"]
-    header.append("length ratio")
-    cells = [
-        [
-            row.name,
-            str(len(row.results)),
-            _with_interval(row, "bleu"),
-            ", ".join(_differences(row, rows[0], "{:+z.2f} ({:.3f}, {})")),
-            *([_mean_difference(row, "{:+z.2f} ({:.3f}, {})")] if over_seeds else []),
-            _number(row.deviation("scores", "bleu", "value"), ".2f"),
-            _with_interval(row, "chrf"),
-            _number(row.mean("teacher_forced", "perplexity"), ".2f"),
-            _number(row.mean("diagnosis", "length_ratio"), ".3f"),
-        ]
-        for row in rows
-    ]
-    return Table(header, cells, "l" + "r" * (len(header) - 1), whole="words")
+    has_seeds = any(row.over_seeds for row in rows)
+    lines = []
+    for row in rows:
+        cells = {
+            "config": row.name,
+            "seeds": str(len(row.results)),
+            "BLEU": _with_interval(row, "bleu"),
+            "difference (p)": ", ".join(_differences(row, rows[0], NAMED)),
+        }
+        if has_seeds:
+            cells[OVER_SEEDS] = _mean_difference(row, NAMED)
+        cells["std over seeds"] = _number(row.deviation("scores", "bleu", "value"), ".2f")
+        cells["chrF"] = _with_interval(row, "chrf")
+        cells["perplexity"] = _number(row.mean("teacher_forced", "perplexity"), ".2f")
+        cells["length ratio"] = _number(row.mean("diagnosis", "length_ratio"), ".3f")
+        lines.append(cells)
+    header = list(lines[0])
+    return Table(header, [list(cells.values()) for cells in lines], "l" + "r" * (len(header) - 1), whole="words")
 
 
-def _differences(row: Row, first: Row, significant: str) -> Iterator[str]:
+def _differences(row: Row, first: Row, significant: str) -> list[str]:
     """For each seed, the difference in BLEU from the first config and its p-value, in this form if significant."""
+    texts = []
     for difference, p in zip(row.differences(first), row.p_values, strict=True):
         if difference is None or p is None:
-            yield MISSING
+            texts.append(MISSING)
         else:
-            form = significant if p < SIGNIFICANT else "{:+z.2f} ({:.3f})"
-            yield form.format(difference, p, name_direction(difference))
+            texts.append(_difference(difference, p, significant))
+    return texts
 
 
 def _mean_difference(row: Row, significant: str) -> str:
@@ -122,35 +146,39 @@ def _mean_difference(row: Row, significant: str) -> str:
     if row.over_seeds is None:
         return MISSING
     difference, p = row.over_seeds
-    form = significant if p < SIGNIFICANT else "{:+z.2f} ({:.3f})"
+    return _difference(difference, p, significant)
+
+
+def _difference(difference: float, p: float, significant: str) -> str:
+    form = significant if p < SIGNIFICANT else INSIGNIFICANT
     return form.format(difference, p, name_direction(difference))
 
 
 def _with_interval(row: Row, metric: str) -> str:
     value = row.mean("scores", metric, "value")
     interval = row.mean("scores", metric, "confidence")
-    return _number(value, ".2f") + ("" if interval is None else f" ± {interval:.2f}")
+    text = _number(value, ".2f")
+    return text if interval is None else f"{text} ± {interval:.2f}"
 
 
 def _cost_table(rows: Sequence[Row]) -> Table:
-    columns = {
-        "M weights": ("parameters", 1e-6, ".2f"),
-        "updates": ("updates", 1, ",.0f"),
-        "epochs": ("epochs", 1, ".1f"),
-        "minutes": ("training_seconds", 1 / 60, ".1f"),
-        "tokens/s": ("tokens_per_second", 1, ",.0f"),
-        "peak MiB": ("peak_mib", 1, ",.0f"),
-        "sentences/s": ("sentences_per_second", 1, ",.0f"),
-    }
-    cells = [
-        [
-            row.name,
-            *(_number(row.mean(name), format_, scale) for name, scale, format_ in columns.values()),
-            ", ".join(sorted({result["precision"] or MISSING for result in row.results})),
-        ]
-        for row in rows
-    ]
-    return Table(["config", *columns, "precision"], cells, "l" + "r" * len(columns) + "l", whole="words")
+    lines = []
+    for row in rows:
+        precisions = {result["precision"] or MISSING for result in row.results}
+        cells = {
+            "config": row.name,
+            "M weights": _number(row.mean("parameters"), ".2f", 1e-6),
+            "updates": _number(row.mean("updates"), ",.0f"),
+            "epochs": _number(row.mean("epochs"), ".1f"),
+            "minutes": _number(row.mean("training_seconds"), ".1f", 1 / 60),
+            "tokens/s": _number(row.mean("tokens_per_second"), ",.0f"),
+            "peak MiB": _number(row.mean("peak_mib"), ",.0f"),
+            "sentences/s": _number(row.mean("sentences_per_second"), ",.0f"),
+            "precision": ", ".join(sorted(precisions)),
+        }
+        lines.append(cells)
+    header = list(lines[0])
+    return Table(header, [list(cells.values()) for cells in lines], "lrrrrrrrl", whole="words")
 
 
 def _attention_table(rows: Sequence[Row]) -> Table:
@@ -159,11 +187,13 @@ def _attention_table(rows: Sequence[Row]) -> Table:
 
 
 def _attention(row: Row, name: str) -> str:
-    middle, deviation = (_mean_over_heads(row.results, name, part) for part in ("mean", "deviation"))
+    middle = _mean_over_heads(row.results, name, "mean")
+    deviation = _mean_over_heads(row.results, name, "deviation")
     return MISSING if middle is None else f"{middle:.3f} ± {deviation:.3f}"
 
 
 def _mean_over_heads(results: Sequence[Result], name: str, part: str) -> float | None:
+    """The mean over seeds and heads of a statistic's mean or deviation; None without attention."""
     values = [head[name][part] for result in results for head in result["attention"]]
     return sum(values) / len(values) if values else None
 
@@ -175,24 +205,52 @@ def _length_tables(rows: Sequence[Row]) -> Iterator[str | Table]:
         "joined are test pairs joined end to end. A bin of fewer than "
         f"{FEWEST} sentences is {MISSING}."
     )
-    for bins in filter(None, dict.fromkeys(map(bins_of, rows))):
-        header = ["config", *(f"{'joined ' if joined else ''}{name} (n={n:,})" for name, n, joined in bins)]
+    by_bins: dict[tuple[LengthBin, ...], list[Row]] = {}
+    for row in rows:
+        by_bins.setdefault(bins_of(row), []).append(row)
+    for bins, same in by_bins.items():
+        if not bins:
+            continue
+        header = ["config"]
+        for length_bin in bins:
+            joined = "joined " if length_bin.joined else ""
+            header.append(f"{joined}{length_bin.name} (n={length_bin.sentences:,})")
         for key, caption in (("bleu", "BLEU"), ("entropy", "entropy of attention, nats")):
-            same = [row for row in rows if bins_of(row) == bins]
             cells = [[row.name, *(_number(value, ".2f") for value in lengths_of(row, key))] for row in same]
             yield Table(header, cells, "l" + "r" * len(bins), caption, whole="words")
 
 
-def bins_of(row: Row) -> tuple[tuple[str, int, bool], ...]:
-    """Words of the sources, number of sentences, and whether these are joined, of each bin."""
-    return tuple((bin_["name"], bin_["sentences"], bin_["joined"]) for bin_ in row.results[0]["lengths"])
+class LengthBin(NamedTuple):
+    """Sentences of a test set with sources of similar lengths.
+
+    Attributes:
+        name: The numbers of words of the sources.
+        sentences: Number of sentences.
+        joined: True if the sentences are test pairs joined end to end.
+    """
+
+    name: str
+    sentences: int
+    joined: bool
+
+
+def bins_of(row: Row) -> tuple[LengthBin, ...]:
+    """The bins of source lengths of a config's test set."""
+    bins = row.results[0]["lengths"]
+    return tuple(LengthBin(length_bin["name"], length_bin["sentences"], length_bin["joined"]) for length_bin in bins)
 
 
 def lengths_of(row: Row, key: str) -> list[float | None]:
     """Mean over seeds of each bin of source lengths; None where a bin is too small, or there is no attention."""
-    columns = zip(*(result["lengths"] for result in row.results), strict=True)
-    known = [[bin[key] for bin in bins if bin[key] is not None and bin["sentences"] >= FEWEST] for bins in columns]
-    return [sum(values) / len(values) if values else None for values in known]
+    means: list[float | None] = []
+    bins_of_seeds = [result["lengths"] for result in row.results]
+    for same_bin in zip(*bins_of_seeds, strict=True):
+        values = []
+        for length_bin in same_bin:
+            if length_bin[key] is not None and length_bin["sentences"] >= FEWEST:
+                values.append(length_bin[key])
+        means.append(sum(values) / len(values) if values else None)
+    return means
 
 
 def _number(value: float | None, format_: str, scale: float = 1) -> str:
@@ -205,9 +263,10 @@ def as_csv(rows: Sequence[Row]) -> str:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["name", "seed", "p_value", "difference", *COLUMNS, *(f"attention_{name}" for name in LABELS)])
     for row in rows:
-        for result, *test in zip(row.results, row.p_values, row.differences(rows[0]), strict=True):
-            attention = [_mean_over_heads([result], name, "mean") for name in LABELS]
-            values = [row.name, result["seed"], *test, *(dig(result, path) for path in COLUMNS.values()), *attention]
+        for result, p, difference in zip(row.results, row.p_values, row.differences(rows[0]), strict=True):
+            values = [row.name, result["seed"], p, difference]
+            values += [dig(result, path) for path in COLUMNS.values()]
+            values += [_mean_over_heads([result], name, "mean") for name in LABELS]
             writer.writerow(["" if value is None else value for value in values])
     return file.getvalue()
 
@@ -226,25 +285,41 @@ def as_latex(rows: Sequence[Row], missing: Sequence[str] = ()) -> str:
 
     Args:
         rows: The configs.
-        missing: What trials without a result are called, for the caption.
+        missing: Names of trials without a result, for the caption.
     """
     table = score_table(rows)
     titles = {name: title for name, title in LATEX_COLUMNS.items() if name in table.header}
-    columns = [table.header.index(name) for name in titles]
-    lines = [[row[column].translate(ESCAPES) for column in columns] for row in table.rows]
-    for line, row in zip(lines, rows, strict=True):  # the sign says the direction in less space
-        seeds = [*_differences(row, rows[0], r"\textbf{{{:+z.2f} ({:.3f})}}")]
+    lines = []
+    for row, cells in zip(rows, table.rows, strict=True):
+        escaped = {name: cell.translate(ESCAPES) for name, cell in zip(table.header, cells, strict=True)}
+        # Significant differences are bold in place of a word: the sign is the direction.
+        seeds = _differences(row, rows[0], BOLD)
+        escaped["difference (p)"] = seeds[0] if len(seeds) == 1 else r"\shortstack[r]{" + r"\\".join(seeds) + "}"
         if OVER_SEEDS in titles:
-            line[4] = _mean_difference(row, r"\textbf{{{:+z.2f} ({:.3f})}}")
-        line[3] = seeds[0] if len(seeds) == 1 else r"\shortstack[r]{" + r"\\".join(seeds) + "}"
-    body = [[name, *(cell.replace("-", "$-$") for cell in cells)] for name, *cells in lines]
-    header, *written = [" & ".join(line) + r" \\" for line in ([*titles.values()], *body)]
-    caption = rf"\caption{{{_note(rows, missing).translate(ESCAPES)}}}"
-    begin = [
-        r"\begin{table}",
-        r"\centering\small\tabcolsep=4pt",
-        caption,
-        rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}",
-    ]
-    end = [r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
-    return "\n".join([r"% \usepackage{booktabs}", *begin, r"\toprule", header, r"\midrule", *written, *end])
+            escaped[OVER_SEEDS] = _mean_difference(row, BOLD)
+        line = []
+        for name in titles:
+            is_number = name != "config"
+            line.append(escaped[name].replace("-", "$-$") if is_number else escaped[name])
+        lines.append(_latex_line(line))
+    return "\n".join(
+        [
+            r"% \usepackage{booktabs}",
+            r"\begin{table}",
+            r"\centering\small\tabcolsep=4pt",
+            rf"\caption{{{_note(rows, missing).translate(ESCAPES)}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(titles) - 1)}}}",
+            r"\toprule",
+            _latex_line(titles.values()),
+            r"\midrule",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _latex_line(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Synthesis:
-    """What synthetic training pairs have brought.
+    """The result of training with synthetic pairs.
 
     Attributes:
         path: The folder with everything.

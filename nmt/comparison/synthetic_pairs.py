@@ -1,4 +1,4 @@
-"""Back-translation and distillation: models that make pairs, models that learn from them, and what that brings.
+"""Back-translation and distillation: models that make pairs, models that learn from them, and their scores.
 
 Each step leaves a file or a folder when it is done. The pairs themselves are those of nmt/corpus/synthetic.py.
 """
@@ -51,7 +51,7 @@ class Steps:
     """The steps; see `backtranslate`.
 
     Attributes:
-        folder: Where they leave what they make.
+        folder: Folder of their files.
         config: Config of the model that is trained only on the pairs.
     """
 
@@ -117,8 +117,8 @@ class Steps:
             write_json(self.folder / MARKER, {**choices, "sha256": contents})
         if not (self.folder / CONFIG).exists():  # a kill may come between the two
             write_text(self.folder / CONFIG, dump_config(self.config))
-        there = read_json(self.folder / MARKER)
-        differing = name_differences((name, there.get(name), here) for name, here in choices.items())
+        stored = read_json(self.folder / MARKER)
+        differing = name_differences((name, stored.get(name), chosen) for name, chosen in choices.items())
         differing += differing_keys(load_config(self.folder / CONFIG), self.config)
         if differing:
             raise DataError(
@@ -127,9 +127,9 @@ class Steps:
                 differing=", ".join(differing),
                 output=Parameter("output"),
             )
-        contents = there.get("sha256", {})  # earlier versions did not record them
+        stored_contents = stored.get("sha256", {})  # earlier versions did not record them
         for path in filter(Path.is_file, self.inputs()):
-            if contents.get(str(path), content := sha256(path)) != content:
+            if str(path) in stored_contents and stored_contents[str(path)] != sha256(path):
                 raise DataError(
                     "{path}: has changed since {folder} was made from it; choose another {output}",
                     path=path,
@@ -149,7 +149,7 @@ class Steps:
         return [*map(Path, self.text), *corpora, *teachers]
 
     def run(self, complete: Config) -> tuple[list[ReportSection], ModelEvaluation]:
-        """Do what is left to do; a student of teachers has new weights, and resolves `auto` as for only the pairs.
+        """Do the steps that are left; a student of teachers has new weights, and resolves `auto` as for only the pairs.
 
         Args:
             complete: The config of the final model.
@@ -160,13 +160,21 @@ class Steps:
         data = self.prepare(self.config, "alone")
         self.pairs.collect()
         alone = self.train(self.config, "alone")
-        models = [find_model(Path(path)) for path in self.teacher] or [self.train(self.reverse(alone), "reverse")]
-        back = None
+
+        # The sentences are translated by the teachers, or by a model for the opposite direction.
+        if self.teacher:
+            models = [find_model(Path(path)) for path in self.teacher]
+        else:
+            models = [self.train(self.reverse(alone), "reverse")]
+        round_trip = None
         if self.round_trip is not None:
-            back = RoundTrip(self.translation_by([alone], GREEDY), self.similarity, self.round_trip)
-        self.pairs.translate(self.translation_by(models, self.search), back)
+            round_trip = RoundTrip(self.translation_by([alone], GREEDY), self.similarity, self.round_trip)
+        self.pairs.translate(self.translation_by(models, self.search), round_trip)
+
+        # The final model learns from all pairs: with new weights, or from those of the first model on.
         complete = fit_to_data(complete, data) if self.teacher else self.go_on(alone, complete)
-        return self.evaluate({"pairs alone": alone, "with synthetic pairs": self.train(complete, "complete")})
+        final = self.train(complete, "complete")
+        return self.evaluate({"pairs alone": alone, "with synthetic pairs": final})
 
     @property
     def search(self) -> Mapping[str, object]:
@@ -253,7 +261,7 @@ class Steps:
         return open_translator(models, settings)
 
     def translation_by(self, models: Sequence[Path], search: Mapping[str, object]) -> Translate:
-        """What translates a file line by line, as it is, by models that are opened when it is called."""
+        """A function that translates a file line by line, as it is, by models that are opened when it is called."""
 
         def translate(source: Path, target: Path) -> None:
             _, translator = self.open(models, search)
@@ -264,16 +272,16 @@ class Steps:
     def evaluate(self, runs: Mapping[str, Path]) -> tuple[list[ReportSection], ModelEvaluation]:
         """Score the models on the same split, each compared with the one before."""
         examples = self.pairs.examples(self.split)
+        text = EvaluationSet(self.split, examples, has_repaired_references(self.data))
         rows: list[list[str]] = []
         accuracy = {}
         frequency = count_training_words(self.data, open_data(self.data).load_processor(), self.rules)
         before: dict[str, list[str]] = {}
         for name, run in runs.items():
-            suffixes = {"json": "json", "hypotheses": "txt"}
-            files = {kind: self.folder / f"{run.parent.name}.{suffix}" for kind, suffix in suffixes.items()}
-            opened = self.open([run])
-            text = EvaluationSet(self.split, examples, has_repaired_references(self.data))
-            evaluation = evaluate_model(*opened, text, Measures(), name=name, files=files, against=before)
+            stem = run.parent.name
+            files = {"json": self.folder / f"{stem}.json", "hypotheses": self.folder / f"{stem}.txt"}
+            models, translator = self.open([run])
+            evaluation = evaluate_model(models, translator, text, Measures(), name=name, files=files, against=before)
             before = {name: evaluation.hypotheses}
             accuracy[name] = accuracy_by_frequency(examples, evaluation.hypotheses, frequency, self.rules)
             pairs = read_marker(run.parent / "data").pairs["train"]

@@ -51,13 +51,13 @@ TRAINING_KEYS = (
     *("precision", "environment", "parameters", "updates", "epochs", "tokens", "training_seconds", "total_seconds"),
     *("tokens_per_second", "peak_mib", "best_update", "curve"),
 )
-"""What is stored of a training."""
+"""The stored record of a training."""
 TIMED = 1000
 """Sentences of which the speed of translation is measured."""
 
 
 def write_trial(folder: Path, trial: Trial, *, data: str, data_checksum: str, split: str) -> None:
-    """Write what is needed to train and evaluate a trial.
+    """Write the files that are needed to train and evaluate a trial.
 
     Args:
         folder: Its folder.
@@ -114,7 +114,7 @@ def _other(folder: Path, differing: str) -> DataError:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """A JSON file of a trial: what it is, its budget, its training or its result.
+    """A JSON file of a trial: its description, its budget, its training or its result.
 
     Raises:
         DataError: It is missing, damaged or of another version.
@@ -126,7 +126,7 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def run_trial(folder: Path) -> dict[str, Any]:
-    """Train and evaluate a trial, or what of it is not done yet.
+    """Train and evaluate a trial, or do the part that is not done yet.
 
     Args:
         folder: The folder of the trial, written by `nmt compare`.

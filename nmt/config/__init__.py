@@ -1,4 +1,4 @@
-"""Configuration: YAML files become frozen, typed sections; what is wrong is reported with its place.
+"""Configuration: YAML files become frozen, typed sections; faults are reported with their places.
 
 The only package that uses YAML. `sections` has the whole config; the sections in it have a module each, such as
 `data_sections`, and are made of `fields`. `tree` has the values of a file with their lines, `reading` turns files and

@@ -1,7 +1,6 @@
-"""Values that depend on the amount of training text: what `auto` stands for."""
+"""Values that depend on the amount of training text: the meaning of `auto`."""
 
 from collections.abc import Mapping
-from functools import reduce
 from typing import Any
 
 from nmt.config.fields import is_auto
@@ -32,32 +31,51 @@ def choose_by_amount(pairs: int, characters: int = 0) -> dict[str, Any]:
         8,000, but at least one for each character; stronger regularisation and smaller batches for less text; and
         epochs for 6,000 updates or more, from 20 to 200.
     """
-    batch = 32 if pairs < 10_000 else 64 if pairs < 100_000 else 128
+    if pairs < 10_000:
+        batch_size = 32
+    elif pairs < 100_000:
+        batch_size = 64
+    else:
+        batch_size = 128
+
+    if pairs < 25_000:
+        dropout = 0.5
+    elif pairs < 100_000:
+        dropout = 0.4
+    else:
+        dropout = 0.3
+
+    pieces = _clamp(pairs // 2, 500, 8000)
+    epochs = _clamp(6000 * batch_size // pairs, 20, 200)
     return {
-        PIECES: max(min(max(500, pairs // 2), 8000), characters),
-        "model.dropout": 0.5 if pairs < 25_000 else 0.4 if pairs < 100_000 else 0.3,
+        PIECES: max(pieces, characters),
+        "model.dropout": dropout,
         "model.output_norm": 5.0 if pairs < 25_000 else None,
-        "train.batch.size": batch,
-        "train.epochs": min(max(20, 6000 * batch // pairs), 200),
+        "train.batch.size": batch_size,
+        "train.epochs": epochs,
     }
+
+
+def _clamp(number: int, least: int, most: int) -> int:
+    return max(least, min(number, most))
 
 
 def automatic_keys(config: Config) -> list[str]:
     """The dotted paths of the values that are still to be chosen."""
-    return [path for path in (*SPLITS, *choose_by_amount(1)) if is_auto(value_at(config, path))]
+    possible = [*SPLITS, *choose_by_amount(1)]  # only the paths, whatever the amount
+    return [path for path in possible if is_auto(value_at(config, path))]
 
 
 def value_at(config: Config, path: str) -> Any:
     """The value at a dotted path; None below a name that a mapping lacks."""
-
-    def look(part: Any, name: str) -> Any:
-        return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
-
-    return reduce(look, path.split("."), config)
+    part: Any = config
+    for name in path.split("."):
+        part = part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
+    return part
 
 
 def resolve_auto(config: Config, values: Mapping[str, Any]) -> Config:
-    """The config with values in place of `auto`, by dotted path; what is lacking there remains."""
+    """The config with values in place of `auto`, by dotted path; an `auto` without a value there remains."""
     for path in automatic_keys(config):
         if path in values:
             config = _replace(config, path.split("."), values[path])
@@ -65,6 +83,8 @@ def resolve_auto(config: Config, values: Mapping[str, Any]) -> Config:
 
 
 def _replace(section: Any, path: list[str], value: Any) -> Any:
+    """A copy of a section with another value at a path of names, in which the sections on the path are copies too."""
     name, *below = path
-    new = _replace(getattr(section, name), below, value) if below else value
-    return section.model_copy(update={name: new})
+    if below:
+        value = _replace(getattr(section, name), below, value)
+    return section.model_copy(update={name: value})

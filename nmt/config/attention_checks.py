@@ -28,7 +28,7 @@ ELSEWHERE = {
     "self": "encoder.kind=self_attention decoder.kind=transformer",
     "self_attention": "encoder.kind=self_attention decoder.kind=transformer",
 }
-"""What papers and other toolkits call an attention, with the values of `model` that make it here."""
+"""Names of attentions in papers and other toolkits, with the values of `model` that make it here."""
 
 
 def find_properties(score: str) -> ScoreProperties | None:
@@ -136,7 +136,7 @@ def check_options(score: ScoreProperties | None, options: Mapping[str, Any]) -> 
     """Check the options of a score.
 
     Yields:
-        The key, relative to the attention section, and what is wrong, for every unknown, missing or mistyped option.
+        The key, relative to the attention section, and the fault, for every unknown, missing or mistyped option.
     """
     accepted = {option.name: option for option in score.options} if score else {}
     for name, value in options.items():

@@ -1,4 +1,4 @@
-"""The scores by name, and what each can be combined with.
+"""The scores by name, with the properties that decide with which settings each can be combined.
 
 Torch is not imported: checking a config takes a fraction of the time that importing torch takes.
 """
@@ -83,11 +83,14 @@ def import_score(path: str) -> type:
     try:
         score = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        outside = isinstance(error, ModuleNotFoundError) and error.name == module_name and file.is_file()
-        advice = f"; {_name_classes(file)}" if outside else ""
+        # A file of this name in the current folder is not on Python's path.
+        is_module_missing = isinstance(error, ModuleNotFoundError) and error.name == module_name
+        advice = f"; {_name_classes(file)}" if is_module_missing and file.is_file() else ""
         raise ConfigError(f"{path} cannot be imported ({error}){advice}") from None
+    # Compared by name, as importing `Score` here would import torch.
     bases = score.__mro__ if isinstance(score, type) else ()
-    if f"{_HOME}.score.Score" not in [f"{base.__module__}.{base.__qualname__}" for base in bases]:
+    base_paths = [f"{base.__module__}.{base.__qualname__}" for base in bases]
+    if f"{_HOME}.score.Score" not in base_paths:
         raise ConfigError(f"{path} is not a subclass of nmt.Score")
     if inspect.isabstract(score):
         raise ConfigError(f"{path} does not implement {' and '.join(sorted(score.__abstractmethods__))}")
@@ -95,7 +98,7 @@ def import_score(path: str) -> type:
 
 
 def _name_classes(file: Path) -> str:
-    """What to type for the scores in a file, which is not run."""
+    """Advice to set one of the scores in a file, which is read and not run."""
     text = read_bytes(file, MAX_JSON).decode("utf-8", "replace") if file.is_file() else ""
     classes = re.findall(r"^class (\w+)\(.*\bScore\b", text, re.MULTILINE) or ["CLASS"]
     scores = " or ".join(f"score={file.stem}.{name}" for name in classes)
@@ -103,15 +106,18 @@ def _name_classes(file: Path) -> str:
 
 
 def properties_of(score: type, name: str) -> ScoreProperties:
-    """What a class says of itself, under its name in a config."""
-    flags = ("needs_equal_sizes", "multi_head", "local", "takes_features")
+    """The properties of a class, from its attributes and its constructor, under its name in a config."""
+    path = f"{score.__module__}.{score.__qualname__}"
+    names = ("needs_equal_sizes", "multi_head", "local", "takes_features")
+    flags = {flag: getattr(score, flag) for flag in names}
     parameters = inspect.signature(score, eval_str=True).parameters.values()
     options = tuple(parameter for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY)
-    path = f"{score.__module__}.{score.__qualname__}"
-    return ScoreProperties(name, path, **{flag: getattr(score, flag) for flag in flags}, options=options)
+    return ScoreProperties(name, path, **flags, options=options)
 
 
-def names_of(wanted: Callable[[ScoreProperties], bool]) -> str:
+def names_of(is_wanted: Callable[[ScoreProperties], bool]) -> str:
     """The names of the wanted scores, as `a, b or c`."""
-    *first, last = [name for name, score in SCORES.items() if wanted(score)]
-    return f"{', '.join(first)} or {last}" if first else last
+    names = [name for name, score in SCORES.items() if is_wanted(score)]
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} or {names[-1]}"

@@ -1,4 +1,4 @@
-"""Comparison files: what `nmt compare` trains."""
+"""Comparison files: the configs that `nmt compare` trains."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class ComparisonSection(Section):
     source: tuple[str, ...] = ()
     """Corpus instead of the configs' own."""
     budget_minutes: Positive | None = key(None, unit="minutes")
-    """Training time of each, without validation; null is what the config says."""
+    """Training time of each, without validation; null is as in the config."""
 
 
 def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> ComparisonSection:
@@ -55,7 +55,7 @@ def read_comparison(name: str | None, arguments: Mapping[str, Any]) -> Compariso
 
     Args:
         name: Path, or name of a shipped file; None starts from nothing.
-        arguments: Values by key; None and what is empty keep the file's. Settings and what varies are added to those.
+        arguments: Values by key; None and empty values keep the file's. `settings` and `vary` are added to the file's.
 
     Raises:
         ConfigError: One line per problem.
@@ -107,18 +107,24 @@ def _to_the_end(updates: Any) -> dict[str, Any]:
 
 
 def names_config(name: str) -> bool:
-    """True if what is given as a comparison file is a config; raises as `read_comparison` does if there is no file."""
+    """True if a file that is given as a comparison is a config; raises as `read_comparison` does if there is none."""
     return _is_config(read_yaml(_find(name)).plain())
 
 
 def _find(name: str) -> Path:
-    folders = [folder for folder in (FOLDER, "configs") if shipped(f"{folder}/{name}.yaml").is_file()] or [FOLDER]
-    return find_config(name, folders[0], "comparison")
+    """The file of a comparison by its path or name; a shipped config is found too, to be recognised as one."""
+    is_shipped_comparison = shipped(f"{FOLDER}/{name}.yaml").is_file()
+    is_shipped_config = shipped(f"configs/{name}.yaml").is_file()
+    folder = "configs" if is_shipped_config and not is_shipped_comparison else FOLDER
+    return find_config(name, folder, "comparison")
 
 
 def _is_config(values: Mapping[str, Any]) -> bool:
-    keys = values.keys()
-    return bool(keys & {"extends", *Config.model_fields} and not keys & ComparisonSection.model_fields)
+    """True if a file has keys of a config, and none of a comparison."""
+    config_keys = {"extends", *Config.model_fields}
+    has_config_keys = not config_keys.isdisjoint(values)
+    has_comparison_keys = not ComparisonSection.model_fields.keys().isdisjoint(values)
+    return has_config_keys and not has_comparison_keys
 
 
 def parse_varied(settings: Sequence[str]) -> dict[str, tuple[Any, ...]]:
@@ -127,18 +133,21 @@ def parse_varied(settings: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     Raises:
         ConfigError: One cannot be read.
     """
-    varied = {}
+    vary = Parameter("vary")
+    varied: dict[str, tuple[Any, ...]] = {}
     for setting in settings:
-        path, _, values = map(str.strip, setting.partition("="))
+        before, _, after = setting.partition("=")
+        path = before.strip()
+        values = after.strip()
         if not path or not values:
             raise ConfigError("{given}: expected section.key=value,value,...", given=Parameter("vary", [setting]))
-        vary = Parameter("vary")
         if path in varied:
             raise ConfigError("{vary} {path}: is given twice; write all its values into one", vary=vary, path=path)
         try:
-            varied[path] = tuple(parse_yaml(f"values: [{values}]", path).plain()["values"])
+            parsed = parse_yaml(f"values: [{values}]", path).plain()
         except ConfigError as error:
             raise ConfigError("{vary} {error}", vary=vary, error=error) from None
+        varied[path] = tuple(parsed["values"])
         if len(varied[path]) < 2:
             raise ConfigError(
                 "{given}: has a single value; use {overrides} for it",

@@ -61,10 +61,10 @@ class CleaningSection(Section):
     scripts: dict[str, Script] = Field({})
     """Scripts by language code, {en: latin, ru: cyrillic}: drop pairs most of whose letters on a side are others."""
     duplicates: Literal["drop", "drop_casefold", "keep"] = "drop"
-    """What to do with repeated pairs; drop_casefold: ignore case when comparing."""
+    """Drop or keep repeated pairs; drop_casefold: ignore case when comparing."""
 
     def conflicts(self, above: str) -> Iterator[Conflict]:
-        """Lengths of which there are none."""
+        """A minimum length above the maximum."""
         if self.min_length > self.max_length:
             yield "min_length", "is above max_length"
 
@@ -164,7 +164,7 @@ class DataSection(Section):
     augment: AugmentSection = AugmentSection()
 
     def conflicts(self, above: str) -> Iterator[Conflict]:
-        """Files and columns that are not two sides."""
+        """Columns, languages and files that cannot be those of a corpus with two sides."""
         if self.columns[0] == self.columns[1]:
             yield "columns", f"must be two different columns, found {self.columns[0]} twice"
         for name in ("src_language", "tgt_language"):
@@ -175,10 +175,12 @@ class DataSection(Section):
             yield "source", f"must be 1, 2, 3, 4 or 6 files, found {len(self.source)}"
         if self.test and len(self.source) > 3:
             yield "test", "is for a corpus without ready-made splits; give six files in source"
-        unsplit = {"test": self.test, **{f"extra.{name}.source": corpus.source for name, corpus in self.extra.items()}}
-        for path, files in unsplit.items():
-            if len(files) > 3 or (path != "test" and not files):
-                yield path, f"must be 1, 2 or 3 files, found {len(files)}"
+        # Corpora without splits: the public test set, which may be absent, and further corpora, which may not.
+        if len(self.test) > 3:
+            yield "test", f"must be 1, 2 or 3 files, found {len(self.test)}"
+        for name, corpus in self.extra.items():
+            if len(corpus.source) not in (1, 2, 3):
+                yield f"extra.{name}.source", f"must be 1, 2 or 3 files, found {len(corpus.source)}"
 
     @property
     def tags(self) -> list[str]:

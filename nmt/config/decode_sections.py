@@ -30,7 +30,7 @@ class SamplingSection(Section):
     top_p: Annotated[Number, Field(gt=0, le=1)] = key(1.0, unit="1")
     """Draw from the fewest most probable words that have this probability together."""
     seed: Seed = key(1, unit="1")
-    """With the words of a sentence it decides what is drawn for it."""
+    """With the words of a sentence it decides which words are drawn for it."""
 
 
 class DecodeSection(Section):

@@ -1,4 +1,4 @@
-"""What the sections of a config are made of: keys with limits and units, kinds, and the differences of two sections."""
+"""The elements of the sections of a config: keys with limits and units, kinds, and the differences of two sections."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -103,7 +103,7 @@ Files = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
 ]
 ValidationMetric = Literal["loss", "bleu", "chrf"]
-"""What may choose the best model: the loss, or a key of `METRICS` in nmt/evaluation/metrics.py."""
+"""A measure that can choose the best model: the loss, or a key of `METRICS` in nmt/evaluation/metrics.py."""
 
 
 def key(default: Any, *, unit: str) -> Any:
@@ -117,7 +117,7 @@ def key(default: Any, *, unit: str) -> Any:
 
 
 Conflict = tuple[str, str]
-"""The key to change, as a path from the section, and what is wrong."""
+"""The key to change, as a path from the section, and the fault."""
 
 
 class Section(BaseModel):
@@ -139,7 +139,7 @@ class Kinds:
 
     Attributes:
         key: The key.
-        description: What the section is for.
+        description: Purpose of the section.
     """
 
     key: str
@@ -152,7 +152,7 @@ class Kinds:
         return next((kind for kind in kinds if self.name(kind) == values[self.key]), None)
 
     def name(self, kind: type[Section]) -> Any:
-        """What a kind is called in a config."""
+        """The name of a kind in a config."""
         return kind.model_fields[self.key].default
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -186,7 +186,7 @@ class Kinds:
 
 
 def kinds_of(field: FieldInfo) -> tuple[Kinds | None, tuple[type[Section], ...]]:
-    """The classes of a key that is a section: one, or one for every kind, with what tells them apart.
+    """The classes of a key that is a section: one, or one for every kind, with the key that tells them apart.
 
     A key that is a value has none.
     """

@@ -1,4 +1,4 @@
-"""What is wrong with a value, in words: pydantic's errors, with the keys that may have been meant."""
+"""Faults of values, in words: pydantic's errors, with the keys that may have been meant."""
 
 import difflib
 import re
@@ -21,7 +21,7 @@ class Problem(NamedTuple):
 
     Attributes:
         path: Its keys.
-        message: What is wrong, without the keys.
+        message: The fault, without the keys.
     """
 
     path: KeyPath
@@ -44,7 +44,7 @@ def find_problems(error: ValidationError, values: Any, root: type[Section] = Con
     """The problems of values that are not those of a section: what is allowed, what was found, what may be meant.
 
     Args:
-        error: What pydantic says.
+        error: The error of pydantic.
         values: The plain values.
         root: The section.
     """
@@ -105,7 +105,7 @@ def _list_keys(root: type[Section]) -> list[KeyDescription]:
 def _section_at(
     path: Sequence[str], section: type[Section] | None, values: Any
 ) -> tuple[Kinds | None, tuple[type[Section], ...], type[Section] | None]:
-    """What tells the kinds of the section at a path apart, the kinds, and its own."""
+    """The key that tells the kinds of the section at a path apart, the kinds, and its own."""
     mark: Kinds | None = None
     kinds: tuple[type[Section], ...] = ()
     for key in path:

@@ -1,4 +1,4 @@
-"""The sections of `model`: encoders and decoders of each family, and what they have in common."""
+"""The sections of `model`: encoders and decoders of each family, and their common parts."""
 
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
@@ -25,7 +25,7 @@ from nmt.config.fields import (
 
 
 class Family(Protocol):
-    """What the sections of encoders and of decoders answer, whatever their family."""
+    """The questions that sections of encoders and of decoders answer, whatever their family."""
 
     @property
     def kind(self) -> str:
@@ -33,7 +33,7 @@ class Family(Protocol):
 
     @property
     def family(self) -> str:
-        """What a model is called whose encoder and decoder are of this family."""
+        """The name of a model whose encoder and decoder are of this family."""
 
     @property
     def summary(self) -> str:
@@ -42,7 +42,7 @@ class Family(Protocol):
 
 @runtime_checkable
 class EncoderFamily(Family, Protocol):
-    """What the section of an encoder answers, whatever its family: a new one has all of this."""
+    """The questions that the section of an encoder answers, whatever its family: a new one has all of this."""
 
     @property
     def output_size(self) -> int:
@@ -55,7 +55,7 @@ class EncoderFamily(Family, Protocol):
 
 @runtime_checkable
 class DecoderFamily(Family, Protocol):
-    """What the section of a decoder answers, whatever its family: a new one has all of this."""
+    """The questions that the section of a decoder answers, whatever its family: a new one has all of this."""
 
     @property
     def hidden_size(self) -> int:
@@ -81,7 +81,7 @@ class DecoderFamily(Family, Protocol):
         """The attention to the source: that of the config, or its own."""
 
     def lacking(self, encoder: "EncoderSection", above: str) -> Iterator[Conflict]:
-        """What the decoder needs of an encoder that lacks it; `above` is the path of the model section."""
+        """Properties that the decoder needs of an encoder without them; `above` is the path of the model section."""
 
 
 def _several(number: int, noun: str) -> str:
@@ -92,7 +92,7 @@ class RecurrentSection(Section):
     """Keys of encoder and decoder."""
 
     family: ClassVar[str] = "recurrent"
-    """What a model is called whose encoder and decoder are of this family."""
+    """The name of a model whose encoder and decoder are of this family."""
     kind: Literal["recurrent"] = "recurrent"
     cell: Literal["gru", "lstm", "rnn"] = "lstm"
     """Recurrent cell; rnn: a plain one, tanh(W x + U h + b) (Elman, 1990)."""
@@ -110,7 +110,7 @@ class RecurrentSection(Section):
         return f"{_several(self.num_layers, 'layer')} of {self.hidden_size} {self.cell.upper()} units"
 
     def conflicts(self, above: str) -> Iterator[Conflict]:
-        """What needs several layers, but has one."""
+        """Settings that need several layers, with only one."""
         if self.num_layers == 1:
             for name, value in _NEED_LAYERS.items():
                 if getattr(self, name, None) == value:
@@ -148,7 +148,7 @@ class TransformerSection(Section):
     """Keys of self-attentive encoders, and of decoders made of the same sublayers."""
 
     family: ClassVar[str] = "Transformer"
-    """What a model is called whose encoder and decoder are of this family."""
+    """The name of a model whose encoder and decoder are of this family."""
     kind: str
     hidden_size: Units = key(256, unit="units")
     """Size of a state."""
@@ -233,7 +233,7 @@ class RecurrentDecoderSection(RecurrentSection):
         return given
 
     def lacking(self, encoder: EncoderSection, above: str) -> Iterator[Conflict]:
-        """What the decoder needs of an encoder that lacks it."""
+        """Properties that the decoder needs of an encoder without them."""
         if self.initial_state == "copy" and encoder.kind == "recurrent":
             layers = self.cell, self.num_layers, self.hidden_size
             if (encoder.cell, encoder.num_layers, encoder.output_size) != layers or encoder.layer_norm == "cell":
@@ -248,7 +248,7 @@ class RecurrentDecoderSection(RecurrentSection):
             yield "decoder.initial_state", message
 
     def conflicts(self, above: str) -> Iterator[Conflict]:
-        """What does not go with the order, or with one layer."""
+        """Settings that do not go with the order, or with one layer."""
         yield from super().conflicts(above)
         if self.order == "bahdanau" and self.input_feeding:
             yield "input_feeding", "belongs to Luong order; Bahdanau order feeds the context anyway"
@@ -329,12 +329,12 @@ class ModelSection(Section):
 
     @property
     def family(self) -> str:
-        """What kind of model it is, in a word."""
+        """The kind of model, in a word."""
         return self.encoder.family if self.encoder.family == self.decoder.family else "hybrid"
 
     @property
     def readout_size(self) -> int:
-        """Size of what the output layer reads; a layer can give it that of the embeddings, where these are tied."""
+        """Size of the output layer's input; a layer can give it that of the embeddings, where these are tied."""
         state = self.decoder.hidden_size
         word = self.embedding_size if self.decoder.query_time == "before" else 0
         given = {"state": state, "linear": state + self.encoder.output_size + word}
@@ -346,7 +346,7 @@ class ModelSection(Section):
         return self.decoder.attends_by(self.attention)
 
     def conflicts(self, above: str) -> Iterator[Conflict]:
-        """What decoder and attention need of an encoder that lacks it, and attention that is not used."""
+        """Properties that decoder and attention need of an encoder without them, and attention that is not used."""
         yield from self.decoder.lacking(self.encoder, above)
         if self.tying != "none" and self.readout_size != self.embedding_size:
             sizes = f"an embedding of {self.embedding_size}, but the output layer reads {self.readout_size} units"

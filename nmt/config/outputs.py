@@ -45,7 +45,7 @@ NAMES = (
 )
 """Names of files and folders in directories of nmt; `.tmp??????` is an unfinished file of safetensors."""
 _LEFTOVER = re.compile(r"\.(.+)\.(partial.*|earlier)")
-"""Name of what a killed command leaves behind: its unfinished output, or the earlier one that it was to replace."""
+"""Names of folders that a killed command leaves: its unfinished output, or the earlier one that it was to replace."""
 
 
 def check_directory(directory: Path, kind: Kind, *, overwrite: bool, needed: Needed) -> None:

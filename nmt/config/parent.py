@@ -1,4 +1,4 @@
-"""Starting from a trained model: what a config takes over from it, its parent."""
+"""Starting from a trained model: the settings that a config takes over from it, its parent."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ MODEL_KEYS = ("model.",)
 """Beginnings of the keys that decide which weights there are."""
 _REPAIRS = ("unicode", "control_characters", "html_entities", "quotes", "dashes")
 TEXT_KEYS = ("text.", *(f"data.cleaning.{name}" for name in _REPAIRS))
-"""Beginnings of the keys that decide what becomes of text."""
+"""Beginnings of the keys that decide how text is read and written."""
 _TRAINING = ("initialization", "attention.dropout", "attention.past.loss_weight", *DROPOUT)
 _OTHER_KEYS = ("text.max_length", *(f"model.{name}" for name in _TRAINING))
 """Beginnings of keys among them that may differ: those of a model are only for training."""

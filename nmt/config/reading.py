@@ -53,7 +53,7 @@ def find_config(name: str, folder: str = "configs", kind: str = "config") -> Pat
     Args:
         name: Path or name.
         folder: Where shipped ones are.
-        kind: What they are, for the error.
+        kind: Their kind, for the error.
 
     Raises:
         ConfigError: There is none.
@@ -213,7 +213,7 @@ def _merge(below: Tree, above: Tree, section: type[Section] | None = None) -> Tr
 
 
 def _take_allowed(values: dict[str, Any]) -> tuple[Config, list[Problem]]:
-    """The config of the values that are allowed, with defaults in place of the others, and what is wrong with those."""
+    """The config of the values that are allowed, with defaults in place of the others, and the faults of those."""
     try:
         return Config.model_validate(values), []
     except ValidationError as error:

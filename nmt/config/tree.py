@@ -208,7 +208,7 @@ class _Parser:
         return "" if self.origin == OVERRIDES else f":{node.start_mark.line + 1}"
 
     def refuse(self, node: yaml.Node, path: KeyPath, fault: str) -> ConfigError:
-        """The error of a node: its line, its key and what is wrong with it."""
+        """The error of a node: its line, its key and its fault."""
         key = f"{dotted(path)}: " if path else ""
         return self.error(f"{self._line(node)}: {key}{fault}")
 

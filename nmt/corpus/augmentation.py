@@ -1,4 +1,4 @@
-"""Data augmentation: copies of training pairs in other forms, as people type what a corpus has as sentences."""
+"""Data augmentation: copies of training pairs in other forms, as people type the sentences of a corpus."""
 
 import random
 import re
@@ -158,7 +158,7 @@ def make_copies(
 ) -> list[tuple[str, Pair]]:
     """Copies of pairs in other forms.
 
-    Which pairs are copied, and how, depends only on each pair and the seed, except for what is joined to a pair.
+    Which pairs are copied, and how, depends only on each pair and the seed, except for pairs joined to a pair.
 
     Args:
         pairs: Training pairs.

@@ -91,7 +91,7 @@ def plan_batches(
         src_lengths: Source tokens of each pair.
         tgt_lengths: Target tokens of each pair.
         size: Sentences per batch, or tokens per batch: sentences times the longest side, including padding.
-        unit: What `size` counts.
+        unit: The unit of `size`.
         generator: Shuffles pairs of equal length and the order of batches; None keeps the sorted order.
 
     Returns:
@@ -122,7 +122,9 @@ def plan_batches(
 def make_batch(pairs: EncodedPairs, indices: NDArray[np.int64], noise: Noise = no_noise, epoch: int = 1) -> Batch:
     """Read the pairs at `indices`, add the noise of an epoch and pad them."""
     noisy = [noise(pairs.src[index], pairs.tgt[index], epoch, index) for index in indices.tolist()]
-    src, tgt_in, tgt_out = ([pair[part] for pair in noisy] for part in range(3))
+    src = [pair[0] for pair in noisy]
+    tgt_in = [pair[1] for pair in noisy]
+    tgt_out = [pair[2] for pair in noisy]
     words = pad(tgt_out, suffix=True)
     return Batch(
         src=pad(src, suffix=True),

@@ -39,7 +39,7 @@ SAMPLES = 3
 
 @dataclass
 class RuleCount:
-    """What one rule did.
+    """The pairs that a rule changed or dropped.
 
     Attributes:
         pairs: Pairs changed or dropped.
@@ -50,14 +50,14 @@ class RuleCount:
     samples: list[tuple[Pair, ...]] = field(default_factory=list)
 
     def add(self, pairs: int, samples: Iterable[tuple[Pair, ...]]) -> None:
-        """Add what the same rule did to later pairs."""
+        """Add later pairs that the same rule changed or dropped."""
         self.pairs += pairs
         self.samples = [*self.samples, *samples][:SAMPLES]
 
 
 @dataclass
 class CleaningReport:
-    """What cleaning did, in pairs: read = kept + dropped.
+    """The result of cleaning, in pairs: read = kept + dropped.
 
     Attributes:
         read: Pairs before cleaning.
@@ -78,9 +78,8 @@ class CleaningReport:
         self.read += other.read
         self.kept += other.kept
         self.changed_targets += other.changed_targets
-        for mine, others in ((self.changed, other.changed), (self.dropped, other.dropped)):
-            for name, rule_count in others.items():
-                mine.setdefault(name, RuleCount()).add(rule_count.pairs, rule_count.samples)
+        _add_counts(self.changed, other.changed)
+        _add_counts(self.dropped, other.dropped)
 
     def explain_loss(self) -> str:
         """Name the rule that dropped most pairs; empty if at least half of them are left."""
@@ -89,6 +88,12 @@ class CleaningReport:
         rule, rule_count = max(self.dropped.items(), key=lambda item: item[1].pairs)
         left = f"cleaning kept {self.kept:,} of {self.read:,} pairs"
         return f"{left} ({rule} dropped {rule_count.pairs:,}): see data.cleaning and data.columns"
+
+
+def _add_counts(counts: dict[str, RuleCount], later: Mapping[str, RuleCount]) -> None:
+    """Add the counts of later pairs, by name of the rule."""
+    for name, rule_count in later.items():
+        counts.setdefault(name, RuleCount()).add(rule_count.pairs, rule_count.samples)
 
 
 class Cleaner:
@@ -167,7 +172,7 @@ def clean_corpus(
         sample: Receives raw pairs.
 
     Returns:
-        What was read line by line, and what cleaning did.
+        Reports on the lines of the files, and on the cleaning of the pairs.
 
     Raises:
         DataError: The corpus has no pair, or too many malformed lines.
@@ -245,8 +250,13 @@ def find_script(scripts: Mapping[str, str], language: str) -> str:
 
 def is_written_in(script: str, text: str) -> bool:
     """True if at least half of the letters of a text are of a script; always without one, and without letters."""
-    names = [unicodedata.name(letter, "") for letter in text if letter.isalpha()] if script else []
-    return 2 * sum(name.startswith(SCRIPTS.get(script, script.upper())) for name in names) >= len(names)
+    if not script:
+        return True
+    # Unicode's name of a letter begins with that of its script: LATIN SMALL LETTER A.
+    beginnings = SCRIPTS.get(script, script.upper())
+    names = [unicodedata.name(character, "") for character in text if character.isalpha()]
+    of_script = sum(name.startswith(beginnings) for name in names)
+    return 2 * of_script >= len(names)
 
 
 def _words(text: str) -> int:

@@ -74,7 +74,7 @@ def summarise(report: DataReport) -> Iterator[str]:
 
 
 def find_warnings(report: DataReport) -> list[str]:
-    """What makes scores of a model meaningless, or the text other than intended: one line each."""
+    """Faults that make scores of a model meaningless, or the text other than intended: one line each."""
     shared = _describe_valid_in_test(report)
     traces = map(str, report.traces or [])
     return [*traces, *report.warnings, *([f"overlap: {shared}"] if shared else []), *_find_unknown(report)]
@@ -99,7 +99,7 @@ def _warn_of_share(share: float, side: int, where: str, advice: str) -> str:
 
 
 def _advise_on_pieces(report: DataReport, side: int) -> str:
-    """What helps against unknown subwords in validation: fewer pieces spell the same words, but need all characters."""
+    """The remedy for unknown subwords in validation: fewer pieces spell the same words, but need all characters."""
     unseen = report.unseen_characters[side] if report.unseen_characters else 0.0
     if 2 * unseen > report.unknown_share["valid"][side]:
         return "training text lacks characters of theirs, and fewer pieces do not help; give more training text"
@@ -261,7 +261,7 @@ def _could_drop(report: DataReport) -> bool:
 
 
 def _describe_valid_in_test(report: DataReport) -> str:
-    """What ready-made validation and test splits share; empty if that is nothing."""
+    """The overlap of ready-made validation and test splits; empty if they share nothing."""
     shared = report.valid_in_test
     if shared is None or not (shared.sources or shared.targets):
         return ""
@@ -272,7 +272,7 @@ def _describe_valid_in_test(report: DataReport) -> str:
 
 
 def _compare_splits(report: DataReport) -> Iterator[str]:
-    """What was dropped because of an overlap, and what other splits would have leaked, without a capital and a stop."""
+    """Pairs dropped because of an overlap, and the leak of other splits, without a capital and a stop."""
     if report.dropped_overlap is not None:
         yield f"{report.dropped_overlap:,} training pairs were dropped because valid or test share them"
     if naive := report.naive_overlap:
@@ -283,17 +283,24 @@ def _compare_splits(report: DataReport) -> Iterator[str]:
 
 
 def _describe_vocabulary(report: DataReport) -> Blocks:
-    sizes = report.vocabulary, report.distinct_tokens
-    rows = [(name, *(f"{size[side]:,}" for size in sizes)) for side, name in SIDES.items()]
+    """Sizes of the vocabularies, and their coverage of the training text."""
+    rows: list[tuple[str, ...]] = []
+    for side, name in SIDES.items():
+        rows.append((name, f"{report.vocabulary[side]:,}", f"{report.distinct_tokens[side]:,}"))
     yield Table(("side", "vocabulary", "distinct tokens in training"), rows, "lrr")
+
+    # The largest number of tokens of a side, with which all text is covered, is no news.
     coverage = [report.coverage[side] for side in SIDES]
-    if shown := sorted({size for shares in coverage for size in shares if size < max(shares)}):
-        yield Table(
-            ("most frequent tokens", *SIDES.values()),
-            [(f"{size:,}", *(f"{shares.get(size, 1):.1%}" for shares in coverage)) for size in shown],
-            "rrr",
-            "Share of the training text covered by the most frequent tokens",
-        )
+    shown: set[int] = set()
+    for shares in coverage:
+        shown.update(size for size in shares if size < max(shares))
+    if not shown:
+        return
+    rows = []
+    for size in sorted(shown):
+        rows.append((f"{size:,}", *(f"{shares.get(size, 1):.1%}" for shares in coverage)))
+    caption = "Share of the training text covered by the most frequent tokens"
+    yield Table(("most frequent tokens", *SIDES.values()), rows, "rrr", caption)
 
 
 def _describe_frequent(report: DataReport) -> Blocks:
@@ -326,7 +333,7 @@ def excerpt(text: str) -> str:
 def show_change(before: str, after: str) -> tuple[str, str]:
     """Two different texts around their first difference, with `make_visible`.
 
-    What was removed from the first is escaped unless it is ASCII: one and two code points for ü look the same.
+    Characters removed from the first are escaped unless they are ASCII: one and two code points for ü look the same.
     """
     letter_pairs = enumerate(zip(before, after, strict=False))
     first = next((index for index, (old, new) in letter_pairs if old != new), min(len(before), len(after)))

@@ -48,7 +48,7 @@ class Sequences:
 
     @classmethod
     def load(cls, directory: Path, name: str) -> Sequences:
-        """Memory-map what `write_sequences` wrote; ids are read when they are used."""
+        """Memory-map the file of `write_sequences`; ids are read when they are used."""
         ids = map_array(directory / f"{name}.ids.npy", np.int32, "preprocess again")
         offsets = map_array(directory / f"{name}.offsets.npy", np.int64, "preprocess again")
         whole = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(ids)
@@ -63,7 +63,7 @@ def has_repaired_references(directory: Path) -> bool:
 
 
 def write_sequences(directory: Path, name: str, lengths: NDArray[np.int64], pieces: Iterable[Ids]) -> None:
-    """Write what `Sequences.load` reads, piece by piece, so that the ids need not fit into memory.
+    """Write the file that `Sequences.load` reads, piece by piece, so that the ids need not fit into memory.
 
     Args:
         directory: Output folder.
@@ -122,9 +122,14 @@ def encode_examples(
         examples: Sources with references.
         longest_source: Maximum number of tokens of a source, which is cut; None cuts none.
     """
-    sources = [tokens[:longest_source] for tokens in processor.tokenize_source([example.src for example in examples])]
-    targets = processor.tokenize_target(reference for example in examples for reference in example.references)
-    repeated = (tokens for tokens, example in zip(sources, examples, strict=True) for _ in example.references)
+    sources = processor.tokenize_source([example.src for example in examples])
+    # A source is repeated for each of its references.
+    repeated: list[Sequence[str]] = []
+    references: list[str] = []
+    for tokens, example in zip(sources, examples, strict=True):
+        repeated += [tokens[:longest_source]] * len(example.references)
+        references += example.references
+    targets = processor.tokenize_target(references)
     return EncodedPairs(
         Sequences.pack(map(processor.src_vocabulary.encode, repeated)),
         Sequences.pack(map(processor.tgt_vocabulary.encode, targets)),

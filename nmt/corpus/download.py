@@ -38,7 +38,7 @@ ADVICE = {401: BY_HAND, 403: REFUSED, 404: MOVED, 406: REFUSED, 410: MOVED}  # b
 
 
 def resolve_sources(sources: Sequence[str], raw_directory: Path) -> list[Path]:
-    """Turn file names and URLs into files on disk, downloading what is missing.
+    """Turn file names and URLs into files on disk, downloading those that are missing.
 
     Args:
         sources: Local paths and http or https URLs.

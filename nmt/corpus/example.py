@@ -28,7 +28,7 @@ def write_examples(path: Path, examples: Iterable[Example]) -> None:
 
 
 def read_examples(path: Path) -> list[Example]:
-    """Read what `write_examples` wrote.
+    """Read the file of `write_examples`.
 
     Raises:
         DataError: The file is missing or damaged.

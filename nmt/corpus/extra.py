@@ -31,7 +31,7 @@ def add_corpora(
         samples: Receive raw pairs of each corpus, by name.
 
     Returns:
-        The splits with the further training pairs, each once; rows of their repetitions; and what became of them.
+        The splits with the further training pairs, each once; rows of their repetitions; and a report on each corpus.
 
     Raises:
         DataError: A corpus has no usable pair, or too many malformed lines.

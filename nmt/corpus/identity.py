@@ -47,11 +47,11 @@ _CONTRACTIONS = [
     )
     for verb in verbs.split("|")
 ]
-"""Verbs, English forms that end in them, without apostrophes and capitals, and what replaces them, in this order."""
+"""Verbs, English forms that end in them, without apostrophes and capitals, and their replacements, in this order."""
 
 
 def identity(text: str) -> str:
-    """What sentences are compared by: letters, their marks and digits, ignoring case; without any, the text itself.
+    """The key by which sentences are compared: letters, their marks and digits, ignoring case; else the text itself.
 
     Marks are the vowel signs of Hindi, Thai and other languages, and accents that have no letter of their own.
     The usual contractions of English pronouns and auxiliaries are the same as their full forms: "I'm" is "I am",
@@ -75,7 +75,7 @@ def _is_mark(character: str) -> bool:
 
 
 def _older_identities(text: str) -> tuple[str, str]:
-    """What models of older versions compared a sentence by: letters and digits, with and without contractions."""
+    """The keys by which models of older versions compared it: letters and digits, with and without contractions."""
     letters, contracted = ("".join(filter(str.isalnum, form.casefold())) for form in (text, identity(text)))
     return letters or text, contracted or text
 
@@ -91,7 +91,7 @@ def draw(purpose: str, seed: int, *texts: str) -> bytes:
     Args:
         purpose: Draws for different purposes are independent of each other; at most 16 letters.
         seed: Which random order.
-        texts: What is drawn, a sentence or a pair, without line breaks.
+        texts: Sentences or pairs to draw from, without line breaks.
     """
     key = str(seed).encode()
     return hashlib.blake2b("\n".join(texts).encode(), digest_size=8, key=key, person=purpose.encode()).digest()
@@ -114,7 +114,7 @@ def save_seen(path: Path, fingerprints: NDArray[np.uint64]) -> None:
 
 
 def load_seen(path: Path) -> NDArray[np.uint64] | None:
-    """Memory-map what `save_seen` wrote; None if there is no such file.
+    """Memory-map the file of `save_seen`; None if there is no such file.
 
     Raises:
         DataError: The file is damaged.

@@ -29,7 +29,7 @@ def find_lexicon(pairs: Iterable[Pair]) -> list[Pair]:
     The translation of a source word is the target word for which Dice's coefficient is largest, or the first such:
     2 n(s, t) / (n(s) + n(t)), where n counts the pairs that have one word or both, in any case (Dice, 1945; Melamed,
     2000). Both have the case that they mostly have inside sentences; words that only begin sentences are left out. So
-    are source words that are sentences of their own, such as `Cheers!`: their pairs say what they mean as a sentence.
+    are source words that are sentences of their own, such as `Cheers!`: their pairs have their meaning as a sentence.
 
     Args:
         pairs: Training pairs, of which the first `MOST_PAIRS` are read.

@@ -29,9 +29,9 @@ COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"PK\x03\x04", b"\x28\xb5\x2f\
 """How files of gzip, bzip2, xz, zip and Zstandard begin."""
 UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 UNREADABLE = (OSError, RuntimeError, UnicodeError, EOFError, zipfile.BadZipFile, lzma.LZMAError, zlib.error)
-"""What reading raises: gzip and bzip2 report damage as an OSError without a number, zip a password as RuntimeError."""
+"""Errors of reading: gzip and bzip2 report damage as an OSError without a number, zip a password as RuntimeError."""
 CSV = ".csv"
-"""What the name of a CSV file has, plain or compressed."""
+"""A part of the name of each CSV file, plain or compressed."""
 _WIDE = (
     ("UTF-32", (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), 1 / 2),
     ("UTF-16", (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 1 / 4),
@@ -100,7 +100,7 @@ def read_file_lines(path: Path, first_lines: int | None) -> Iterator[bytes]:
 def read_rows(path: Path, first_lines: int | None, long_cells: list[tuple[int, int]] | None = None) -> Iterator[bytes]:
     """Lines of a table with a tab between cells, each ending in a line feed; CSV (RFC 4180) is brought into this form.
 
-    What separates the cells of CSV is the most frequent of `;`, tab and `,` in its first hundred lines. A cell with
+    The separator of the cells of CSV is the most frequent of `;`, tab and `,` in its first hundred lines. A cell with
     line breaks becomes one line, after blank ones, so that lines keep their numbers.
 
     Args:
@@ -168,7 +168,8 @@ def encode_lines(texts: Iterable[str]) -> bytes:
 
 def encode_pairs(pairs: Sequence[Sequence[str]]) -> tuple[bytes, bytes]:
     """Both sides of pairs, without line feeds, as blocks of lines."""
-    src, tgt = (encode_lines(pair[side] for pair in pairs) for side in (0, 1))
+    src = encode_lines(pair[0] for pair in pairs)
+    tgt = encode_lines(pair[1] for pair in pairs)
     return src, tgt
 
 
@@ -192,12 +193,12 @@ def _end_line(line: bytes, file: BinaryIO) -> bytes:
 
 
 def _check_encoding(path: Path, line: bytes, start: bytes) -> None:
-    """Reject UTF-16 and UTF-32 (zero bytes or a byte order mark of their own), what is no text, and lone CRs.
+    """Reject UTF-16 and UTF-32 (zero bytes or a byte order mark of their own), bytes that are no text, and lone CRs.
 
     Args:
         path: The file.
         line: Its first line.
-        start: The first line and some of what follows.
+        start: The first line and some of the text after it.
     """
     if line.startswith(COMPRESSED):
         advice = "unpack it, name it after its compression, such as .gz, or save it as .csv if it is a spreadsheet"

@@ -1,4 +1,4 @@
-"""The marker of a data directory: what it holds, and the checksums that identify its content."""
+"""The marker of a data directory: its properties, and the checksums that identify its content."""
 
 import hashlib
 import itertools

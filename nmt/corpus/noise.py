@@ -1,7 +1,7 @@
 """Noise on training text: sampled subword segmentations, and tokens replaced by the unknown token.
 
-The noise of a pair depends only on the seed, the epoch and the index of the pair, not on its batch or on what was read
-before it.
+The noise of a pair depends only on the seed, the epoch and the index of the pair, not on its batch or on the
+pairs that were read before it.
 """
 
 import math

@@ -36,7 +36,7 @@ class PreparedData:
 
     Attributes:
         path: The folder.
-        report: Content of `report.json`: pairs, overlap, vocabularies, what cleaning did.
+        report: Content of `report.json`: pairs, overlap, vocabularies, and the counts of cleaning.
     """
 
     path: Path
@@ -253,7 +253,7 @@ def check_parent_of_data(config: Config, directory: Path) -> None:
     A parent other than that of the data is logged.
 
     Args:
-        config: Config of a run, before defaults take the place of what it does not set.
+        config: Config of a run, before defaults take the place of values that it does not set.
         directory: Its data directory.
 
     Raises:
@@ -384,14 +384,24 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
 
     settings = load_config(config, overrides)
     directory = settings.data_directory if data is None else Path(data)
-    output = None if directory == settings.data_directory else Path("DIR") if directory.exists() else directory
+    # The call in the error: to the usual folder, to the one that is given, or, if that has other files, to any other.
+    if directory == settings.data_directory:
+        output = None
+    elif directory.exists():
+        output = Path("DIR")
+    else:
+        output = directory
     check_is_data(directory, Message("create it with: {call}", call=_make_call(config, overrides, settings, output)))
     asked = [key for key in overridden(overrides) if key.startswith(("data.", "text.")) and key != "data.directory"]
     check_parent_of_data(settings, directory)
     settings = fit_to_data(settings, directory)
     made = read_config(directory / CONFIG) if asked else settings
-    values = {key: [value_at(source, key) for source in (made, settings)] for key in asked}
-    differing = [f"{key} ({there!r} there, {here!r} here)" for key, (there, here) in values.items() if there != here]
+    differing = []
+    for key in asked:
+        there = value_at(made, key)
+        here = value_at(settings, key)
+        if there != here:
+            differing.append(f"{key} ({there!r} there, {here!r} here)")
     if differing:
         raise ConfigError(
             "{directory}: was preprocessed with other settings: {differing}; preprocess again with: {call}, and use "

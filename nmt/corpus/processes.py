@@ -40,7 +40,7 @@ def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int | N
             if there are many chunks.
 
     Yields:
-        What `work` returns for each chunk.
+        The result of `work` for each chunk.
 
     Raises:
         DataError: A process was killed.

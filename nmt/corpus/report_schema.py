@@ -1,4 +1,4 @@
-"""What a data directory says about itself: the marker and the report."""
+"""The report of a data directory on its text."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
@@ -27,14 +27,14 @@ class Overlap:
 
 @dataclass(frozen=True)
 class ExtraReport:
-    """What became of a further corpus.
+    """The pairs of a further corpus.
 
     Attributes:
         read: Pairs before cleaning.
         clean: Distinct clean pairs.
-        overlap: How many of them were left out because valid or test share a sentence with them.
+        overlap: Clean pairs that were left out because valid or test share a sentence with them.
         pairs: Pairs in training, each once.
-        repetitions: How often they are there again.
+        repetitions: Repetitions of them in training.
     """
 
     read: int
@@ -53,7 +53,7 @@ class ExtraReport:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitReport:
-    """What splitting did.
+    """The splits, and how they overlap.
 
     Attributes:
         ready_made_splits: True if the corpus has ready-made splits.
@@ -63,10 +63,10 @@ class SplitReport:
         largest_component: Pairs of the largest one.
         references: For each split, number of sources with one reference, with two, and so on.
         frequent: For each side (`src`, `tgt`), the most frequent training sentences with their counts.
-        overlap: What each evaluation split shares with training.
-        valid_in_test: What the validation split shares with the test split; None unless both are ready-made.
+        overlap: Overlap of each evaluation split with training.
+        valid_in_test: Overlap of the validation split with the test split; None unless both are ready-made.
         dropped_overlap: Training pairs dropped because evaluation splits share them; None without `data.drop_overlap`.
-        naive_overlap: What a plain random split would have leaked; None without a test split, or if it is ready-made.
+        naive_overlap: Overlap that a plain random split would have; None without a test split, or if it is ready-made.
     """
 
     ready_made_splits: Annotated[bool, Field(alias="given_splits")]
@@ -84,7 +84,7 @@ class SplitReport:
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingReport:
-    """What tokenising and numbering did; lists of two are about source and target.
+    """The vocabularies and the tokens of the splits; lists of two are about source and target.
 
     Attributes:
         reused: True if tokenizers and vocabularies are those of another directory.
@@ -97,7 +97,7 @@ class EncodingReport:
         lengths: For each split, two lists: number of sentences with no token, with one token, and so on.
         tokens: For each split, two numbers of tokens.
         unknown_share: For each split, two shares of unknown tokens.
-        warnings: What makes scores of a model meaningless, or the text other than intended, and what to do.
+        warnings: Faults that make scores of a model meaningless, or the text other than intended, with their remedies.
         unseen_characters: Two shares of subwords in validation with a character that training text lacks; None without
             subwords.
         character_pieces: Minimum number of subwords, one for each character in training; None without subwords.
@@ -120,15 +120,15 @@ class EncodingReport:
 
 @dataclass(frozen=True, kw_only=True)
 class DataReport(EncodingReport, SplitReport):
-    """What preprocessing did, from the lines of the files to token ids.
+    """The report on preprocessing, from the lines of the files to token ids.
 
     Attributes:
         corpus: Where the pairs come from.
         languages: Codes of source and target language.
-        lines: What was read line by line.
-        cleaning: What cleaning did.
+        lines: The lines that were read, and the malformed ones among them.
+        cleaning: The pairs that cleaning kept, changed and dropped.
         augmented: Number of copies of training pairs, by form; None without any.
-        extra: What became of further corpora, by name; None without any.
+        extra: Reports on further corpora, by name; None without any.
         traces: Traces of other tools in the text; None without any.
     """
 
@@ -141,7 +141,7 @@ class DataReport(EncodingReport, SplitReport):
     traces: list[TraceReport] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The content of `report.json`, in which what is None is absent."""
+        """The content of `report.json`, in which values that are None are absent."""
         content = asdict(self)
         content = {"given_splits": content.pop("ready_made_splits"), **content}
         if not self.lines.doubtful:

@@ -25,7 +25,7 @@ from nmt.text.languages import base_language, is_language, language_name
 log = logging.getLogger(__name__)
 
 TMX = ".tmx"
-"""What the name of a translation memory has, plain or compressed."""
+"""A part of the name of each translation memory, plain or compressed."""
 MIN_PAIR = 100
 """Bytes that a pair takes in memory, even if it is short."""
 MAX_LOCATIONS = 5
@@ -39,11 +39,11 @@ SENTENCES = 0.9
 TITLE = re.compile(r"\w+(?:[ _-]\w+){0,2}")
 """A title: up to three words, without a punctuation mark."""
 SENTENCE = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]|(?:\S+\s+){3}\S")
-"""What sentences have: a mark at which one ends, or at least four words."""
+"""The signs of a sentence: a mark at which one ends, or at least four words."""
 NUMBER = re.compile("[0-9]{1,18}")
 """A sentence number, which fits into 64 bits."""
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
-"""What `_decode` makes of a byte that is not UTF-8."""
+"""The character that `_decode` makes of a byte that is not UTF-8."""
 _FIGURES = re.compile(r"(?:[\W\d_]|(?<=\d)[eE](?=[-+]?\d))*")
 """Numbers, scores and dates, or nothing at all."""
 HEAD = 1 << 20
@@ -83,7 +83,7 @@ class Chunk:
 
 @dataclass
 class LineReport:
-    """What lines a corpus has.
+    """Counts of the lines of a corpus.
 
     Attributes:
         read: Lines, or pairs of parallel lines.
@@ -168,7 +168,7 @@ ADVICE = {
     "too_long": "write one sentence per line",
     "more_columns": MORE_COLUMNS,
 }
-"""What to do about a kind of malformed lines."""
+"""The remedy for a kind of malformed lines."""
 
 
 class Source(ABC):
@@ -186,7 +186,7 @@ class Source(ABC):
         """Reject a corpus that has no pair, or too many malformed lines.
 
         Args:
-            report: What was read.
+            report: Report on the lines that were read.
             num_pairs: Pairs that were read.
             max_share: Maximum share of malformed lines; None allows none.
 
@@ -341,10 +341,14 @@ class TabSeparated(Source):
 
     def _has_titles(self, lines: Sequence[bytes]) -> bool:
         """True if the first line has a few words in each wanted column, and most lines below have sentences there."""
-        wanted = [[_cells(line)[column - 1 : column] for column in self.columns] for line in lines[: 1 + SAMPLE]]
-        first, *below = [["".join(cell) for cell in cells] for cells in wanted]
+        rows = []
+        for line in lines[: 1 + SAMPLE]:
+            cells = _cells(line)
+            rows.append([cells[column - 1] if column <= len(cells) else "" for column in self.columns])
+        titles, *below = rows
         sentences = sum(all(map(SENTENCE.search, cells)) for cells in below)
-        return all(map(TITLE.fullmatch, first)) and len(below) >= FEWEST_LINES and sentences >= SENTENCES * len(below)
+        are_titles = all(map(TITLE.fullmatch, titles))
+        return are_titles and len(below) >= FEWEST_LINES and sentences >= SENTENCES * len(below)
 
     def explain_empty(self, report: LineReport) -> str:
         """See `Source`."""

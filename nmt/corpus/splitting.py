@@ -65,7 +65,7 @@ def split_corpus(
         evaluation_sources: Ready-made validation and test splits, by name.
         store: Clean pairs.
         rows: Which of them to split, each pair once.
-        cleaned: What cleaning did, to explain why pairs are missing.
+        cleaned: Report of cleaning, to explain why pairs are missing.
 
     Raises:
         DataError: There are too few pairs, or ready-made splits that cannot be used.
@@ -241,7 +241,7 @@ def _few_among_many(few: NDArray[np.uint64], many: NDArray[np.uint64]) -> NDArra
 
 
 def naive_overlap(store: PairStore, rows: Rows, test_size: int) -> Overlap:
-    """Count what a plain random split of the pairs would have leaked, for comparison.
+    """Count the sentences that a plain random split of the pairs would have leaked, for comparison.
 
     Unlike `measure_overlap`, this compares exact texts, and each test pair is an example of its own: the common
     practice, measured by the most lenient rule.

@@ -1,4 +1,4 @@
-"""Copies of pairs with placeholders for what both sides have: numbers, names, and words with their translations."""
+"""Copies of pairs with placeholders on both sides: for numbers, names, and words with their translations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Place = tuple[int, int]
 
 
 class Shared(NamedTuple):
-    """What both sides of a pair have once.
+    """Parts that both sides of a pair have once.
 
     Attributes:
         src: Its place in the source.
@@ -33,7 +33,7 @@ class Shared(NamedTuple):
 
 
 def substitute(placeholders: Sequence[str], lexicon: Mapping[str, str], pair: Pair, chance: random.Random) -> Pair:
-    """A pair with placeholders for some of what both sides have; the pair itself if they have nothing in common.
+    """A pair with placeholders for parts that both sides have; the pair itself if they have nothing in common.
 
     Args:
         placeholders: Those of the model, of which a pair has at most `MOST`, each once.

@@ -31,7 +31,7 @@ class RoundTrip:
 
     Attributes:
         translate: Translates the translations into the language of the originals.
-        similarity: Compares the originals with what came back.
+        similarity: Compares the originals with the sentences that came back.
         least: The least similarity of a pair that is kept.
     """
 
@@ -45,7 +45,7 @@ class SyntheticPairs:
     """The steps that make synthetic pairs in a folder; each leaves a file, and is skipped if the file is there.
 
     Attributes:
-        folder: Where they leave what they make.
+        folder: Folder of their files.
         options: Config of the real pairs.
         data: Data directory of the real pairs, whose valid and test sentences are left out.
         text: Files with a sentence a line to translate; none are the training sources.
@@ -60,7 +60,7 @@ class SyntheticPairs:
 
     @property
     def original(self) -> Path:
-        """The file of what is to be translated, once it is collected."""
+        """The file of the sentences to translate, once they are collected."""
         return self.folder / "original.txt"
 
     def files(self, name: str) -> list[Path]:
@@ -68,20 +68,23 @@ class SyntheticPairs:
         return [self.folder / f"{name}.{code}" for code in self.options.file_languages]
 
     def check_text(self) -> None:
-        """Read what is to be translated once, unless it is collected.
+        """Read the sentences to translate once, unless they are collected, so that faults show before any work.
 
         Raises:
             DataError: A file cannot be read, or has no sentences.
         """
-        for text in () if self.original.exists() else map(Path, self.text):
+        if self.original.exists():
+            return
+        for text in map(Path, self.text):
             report = LineReport(0)
-            sentences = sum(1 for sentence in read_sentences(check_file(text, None), report) if sentence.strip())
+            lines = read_sentences(check_file(text, None), report)
+            sentences = sum(1 for line in lines if line.strip())
             if not sentences and not report.malformed:
                 raise DataError(f"{text}: is empty; give a file with sentences, one per line")
             report.check(self.options.max_malformed if sentences else None)
 
     def collect(self) -> None:
-        """Write what is to be translated: each sentence once, without those of valid and test.
+        """Write the sentences to translate: each once, without those of valid and test.
 
         Raises:
             DataError: None is left.
@@ -114,11 +117,11 @@ class SyntheticPairs:
         log.info(f"{self.original}: {distinct}; {leaks:,} left out because valid or test have them")
 
     def translate(self, translate: Translate, round_trip: RoundTrip | None) -> list[Path]:
-        """Translate what was collected, and write the pairs.
+        """Translate the collected sentences, and write the pairs.
 
         Args:
             translate: Translates the sentences.
-            round_trip: What decides which pairs are kept; None keeps all.
+            round_trip: Decides which pairs are kept; None keeps all.
 
         Returns:
             Two parallel files, in the order of the config's languages.
@@ -133,16 +136,15 @@ class SyntheticPairs:
             return files
         originals = _read_lines(self.original)
         translations = _read_lines(translated)
-        kept = list(zip(originals, translations, strict=True))
+        pairs = []
+        for original, translation in zip(originals, translations, strict=True):
+            pairs.append(Pair(original, translation) if self.from_source else Pair(translation, original))
         if round_trip is not None:
             scores = round_trip.similarity(originals, _read_lines(again))
-            kept = [pair for pair, score in zip(kept, scores, strict=True) if score >= round_trip.least]
+            pairs = [pair for pair, score in zip(pairs, scores, strict=True) if score >= round_trip.least]
             close = f"a chrF of {round_trip.least:g} or more"
-            log.info(f"{again}: {len(kept):,} of {len(originals):,} sentences come back with {close}")
-        if self.from_source:
-            self.write(files, [Pair(original, translation) for original, translation in kept])
-        else:
-            self.write(files, [Pair(translation, original) for original, translation in kept])
+            log.info(f"{again}: {len(pairs):,} of {len(originals):,} sentences come back with {close}")
+        self.write(files, pairs)
         return files
 
     def write(self, files: Sequence[Path], pairs: Iterable[Pair]) -> None:
@@ -166,7 +168,7 @@ class SyntheticPairs:
         return pairs
 
     def _texts_of_tests(self) -> list[str]:
-        """Sentences of valid and test in the language of what is translated."""
+        """Sentences of valid and test in the language of the sentences to translate."""
         tests = self.examples("valid") + self.examples("test")
         if self.from_source:
             return [example.src for example in tests]

@@ -56,7 +56,7 @@ Unit = dict[str, list[str]]
 class _Reader:
     """Collects the texts of each unit by language.
 
-    What would make a small file need much memory is refused, such as entities, deep nesting and endless tags.
+    Whatever makes a small file need much memory is refused, such as entities, deep nesting and endless tags.
 
     Attributes:
         units: Complete units, until they are taken.
@@ -203,7 +203,7 @@ class _Reader:
         raise self._fail(fault)
 
     def _refuse_entity(self, name: str, is_parameter: int) -> None:
-        """Refuse a reference to what only a file that is not read declares: its text would be missing."""
+        """Refuse a reference to an entity that only a file that is not read declares: its text would be missing."""
         if not is_parameter:
             advice = "write out its text, such as &#233; for &eacute;"
             raise self._fail(f"uses the entity {shorten(name)!r}, which the file does not declare; {advice}")

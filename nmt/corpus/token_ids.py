@@ -104,14 +104,22 @@ def encode_splits(
         write_sequences(output, f"train.{name}", side.lengths[fits], side.encode(vocabulary, fits))
     warnings = []
     for split, examples in splits.evaluation.items():
-        if altered := find_altered(examples, processor):
+        altered = find_altered(examples, processor)
+        if altered:
             advice = ": set text.tokenizer=subword, which keeps every text" if config.text.tokenizer == "spacy" else ""
             warnings.append(f"{split}: {altered}{advice}")
     encoded = {split: encode_examples(processor, examples) for split, examples in splits.evaluation.items()}
     encoded["valid"].save(output, "valid")  # the test split is only counted: it is scored as text
-    encoded = {"train": EncodedPairs.load(output, "train"), **encoded}
-    by_split = {split: (pairs.src, pairs.tgt) for split, pairs in encoded.items()}
-    unknown = {split: [_unknown_share(side.ids) for side in pairs] for split, pairs in by_split.items()}
+
+    # Lengths, tokens and shares of unknown tokens of each split, source first.
+    lengths = {}
+    tokens = {}
+    unknown = {}
+    for split, pairs in {"train": EncodedPairs.load(output, "train"), **encoded}.items():
+        both_sides = (pairs.src, pairs.tgt)
+        lengths[split] = [np.bincount(side.lengths).tolist() for side in both_sides]
+        tokens[split] = [len(side.ids) for side in both_sides]
+        unknown[split] = [_unknown_share(side.ids) for side in both_sides]
     advice = "set parent.pieces=own" if reused else LARGER
     for noun, share in zip(("source", "target"), unknown["train"], strict=True):
         if share == 1:
@@ -124,8 +132,8 @@ def encode_splits(
         vocabulary={name: len(vocabulary) for name, vocabulary in zip(SIDES, vocabularies, strict=True)},
         distinct_tokens={name: len(side.counts) for name, side in zip(SIDES, sides, strict=True)},
         coverage={name: side.coverage(COVERAGE) for name, side in zip(SIDES, sides, strict=True)},
-        lengths={split: [np.bincount(side.lengths).tolist() for side in pairs] for split, pairs in by_split.items()},
-        tokens={split: [len(side.ids) for side in pairs] for split, pairs in by_split.items()},
+        lengths=lengths,
+        tokens=tokens,
         unknown_share={split: [round(share, 6) for share in shares] for split, shares in unknown.items()},
         warnings=warnings,
         **_describe_characters(config, processor, splits.evaluation["valid"]),

@@ -67,10 +67,11 @@ def take_runs(pairs: Sequence[Pair], first_line: int = 1, most: int = MOST_RUNS_
     starts = list(range(0, len(pairs), RUN))
     if len(starts) > most:
         starts = [starts[number * len(starts) // most] for number in range(most)]
-    return [
-        Run(first_line + start, [Pair(src[:LONGEST], tgt[:LONGEST]) for src, tgt in pairs[start : start + RUN]])
-        for start in starts
-    ]
+    runs = []
+    for start in starts:
+        cut = [Pair(src[:LONGEST], tgt[:LONGEST]) for src, tgt in pairs[start : start + RUN]]
+        runs.append(Run(first_line + start, cut))
+    return runs
 
 
 @dataclass
@@ -123,7 +124,11 @@ class TraceReport:
     refused: bool = False
 
     def __str__(self) -> str:
-        counts = [f"{n:,} of {self.pairs:,} {side}" for n, side in ((self.src, "source"), (self.tgt, "target")) if n]
+        counts = []
+        if self.src:
+            counts.append(f"{self.src:,} of {self.pairs:,} source")
+        if self.tgt:
+            counts.append(f"{self.tgt:,} of {self.pairs:,} target")
         lines = f"{' and '.join(counts)} lines " if counts else ""
         example = f" ({self.example})" if self.example else ""
         return f"{self.split}: {lines}{self.sign}{example}: {self.advice}"
@@ -135,7 +140,7 @@ Find = Callable[[str], int | None]
 
 @dataclass(frozen=True)
 class Trace:
-    """What another tool leaves in lines of text.
+    """A trace that another tool leaves in lines of text.
 
     Attributes:
         name: Its name.
@@ -208,7 +213,8 @@ def find_joiner(text: str) -> int | None:
 
     WordPiece's `##` is within a line; at its start it is a heading of Markdown.
     """
-    if joiner := _JOINER.search(text):
+    joiner = _JOINER.search(text)
+    if joiner:
         return joiner.start()
     words = text.split()
     marked = sum(word.startswith("Ġ") for word in words)
@@ -373,8 +379,9 @@ TRACES = (
         marks=("\ufffd",),
     ),
 )
-"""What is looked for in lines."""
+"""The traces that are looked for in lines."""
 _ORDINARY = re.compile(r"[A-Za-z0-9,;:'()?!]+(?: [A-Za-z0-9,;:'()?!]+)*\.?").fullmatch
+"""Matches most lines of English, in which no trace can be but `UNK` and single quotes around the line."""
 
 
 def settled_traces(*, html_entities: bool, repaired: bool) -> tuple[str, ...]:
@@ -406,54 +413,67 @@ def search_runs(
     spoilt: list[str] = []
     for pair in pairs:
         for side, text in enumerate(pair):
-            if _ORDINARY(text) and "UNK" not in text and text[0] != "'":  # most lines
+            if _ORDINARY(text) and "UNK" not in text and text[0] != "'":
                 continue
             for trace in wanted:
                 place = trace.locate(text)
-                if place is not None:
-                    counts[trace.name][side] += 1
-                    examples.setdefault(trace.name, _excerpt(text, place))
-                    if trace.name == "mojibake" and len(spoilt) < MOST_SPOILT:
-                        spoilt.append(text)
+                if place is None:
+                    continue
+                counts[trace.name][side] += 1
+                examples.setdefault(trace.name, _excerpt(text, place))
+                if trace.name == "mojibake" and len(spoilt) < MOST_SPOILT:
+                    spoilt.append(text)
+
     encoding = name_encoding(spoilt)
     covered: set[str | None] = set()
     for trace in wanted:
-        totals = [number if trace.is_found(number, len(pairs)) else 0 for number in counts[trace.name]]
-        if any(totals) and trace.name not in covered:
-            covered.add(trace.instead_of)
-            is_refused = trace.refused_from is not None and max(totals) >= trace.refused_from * len(pairs)
-            yield TraceReport(
-                split=split,
-                name=trace.name,
-                src=counts[trace.name][0],
-                tgt=counts[trace.name][1],
-                pairs=len(pairs),
-                sign=trace.sign,
-                example=examples[trace.name],
-                advice=trace.advice.format(encoding=encoding),
-                refused=is_refused,
-            )
+        src, tgt = counts[trace.name]
+        # The trace is reported if it is no chance on either side.
+        telling = [number for number in (src, tgt) if trace.is_found(number, len(pairs))]
+        if not any(telling) or trace.name in covered:
+            continue
+        covered.add(trace.instead_of)
+        is_refused = trace.refused_from is not None and max(telling) >= trace.refused_from * len(pairs)
+        yield TraceReport(
+            split=split,
+            name=trace.name,
+            src=src,
+            tgt=tgt,
+            pairs=len(pairs),
+            sign=trace.sign,
+            example=examples[trace.name],
+            advice=trace.advice.format(encoding=encoding),
+            refused=is_refused,
+        )
     yield from _search_identifiers(split, pairs)
     yield from _search_shift(split, runs)
 
 
 def _excerpt(text: str, place: int) -> str:
-    """A line around a place, on one line and without what could control a terminal."""
+    """A line around a place, on one line and without characters that could control a terminal."""
     start = max(0, place - EXCERPT // 2) if len(text) > EXCERPT else 0
-    shown = text[start : start + EXCERPT]
-    return f"{'...' if start else ''}{printable(shown)}{'...' if start + EXCERPT < len(text) else ''}"
+    end = start + EXCERPT
+    before = "..." if start else ""
+    after = "..." if end < len(text) else ""
+    return f"{before}{printable(text[start:end])}{after}"
 
 
 def _search_identifiers(split: str, pairs: Sequence[Pair]) -> Iterator[TraceReport]:
     """Sides of URLs, ids and the like, as of a wrong column or file."""
-    sides = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
-    for side, (lines, others) in enumerate((sides, sides[::-1])):
-        if identifiers := find_identifiers(lines, others):
-            kind, number, example = identifiers
-            src, tgt = (number, 0) if side == 0 else (0, number)
-            advice = "set data.columns to the columns of the sentences, or give the file of the sentences"
-            sign = f"are {kind}, not sentences"
-            yield TraceReport(split, "identifiers", src, tgt, len(pairs), sign, _excerpt(example, 0), advice)
+    sources = [pair.src for pair in pairs]
+    targets = [pair.tgt for pair in pairs]
+    advice = "set data.columns to the columns of the sentences, or give the file of the sentences"
+    for is_source in (True, False):
+        lines = sources if is_source else targets
+        counterparts = targets if is_source else sources
+        identifiers = find_identifiers(lines, counterparts)
+        if not identifiers:
+            continue
+        kind, number, example = identifiers
+        src = number if is_source else 0
+        tgt = 0 if is_source else number
+        sign = f"are {kind}, not sentences"
+        yield TraceReport(split, "identifiers", src, tgt, len(pairs), sign, _excerpt(example, 0), advice)
 
 
 def _search_shift(split: str, runs: Sequence[Run]) -> Iterator[TraceReport]:
@@ -468,23 +488,27 @@ def _search_shift(split: str, runs: Sequence[Run]) -> Iterator[TraceReport]:
     lengths = [np.log1p([[len(src), len(tgt)] for src, tgt in run.pairs]) for run in runs]
     pairs = sum(map(len, lengths))
     advice = "a line is missing or surplus in one side: align the sides again"
-    if shift := find_shift(lengths):
-        lines, correlation, unshifted = shift
+
+    shift = find_shift(lengths)
+    if shift is not None:
         sign = (
-            f"the target looks shifted by {_count_lines(lines)} against the source (their lengths correlate by "
-            f"{correlation:.2f} so, by {unshifted:.2f} as they are)"
+            f"the target looks shifted by {_count_lines(shift.lines)} against the source (their lengths correlate by "
+            f"{shift.correlation:.2f} so, by {shift.unshifted:.2f} as they are)"
         )
         yield TraceReport(split, "shifted", 0, 0, pairs, sign, "", advice)
         return
-    shifts = [(run.first_line, shift) for run, part in zip(runs, lengths, strict=True) if (shift := find_shift([part]))]
-    if shifts:
-        line, (lines, _, _) = shifts[0]
+
+    shifts = [find_shift([of_run]) for of_run in lengths]
+    shifted = [(run, shift) for run, shift in zip(runs, shifts, strict=True) if shift is not None]
+    if shifted:
+        run, shift = shifted[0]
         sign = (
-            f"the target looks shifted by {_count_lines(lines)} against the source in {len(shifts):,} of {len(runs):,} "
-            f"places, first near line {line:,}"
+            f"the target looks shifted by {_count_lines(shift.lines)} against the source in {len(shifted):,} of "
+            f"{len(runs):,} places, first near line {run.first_line:,}"
         )
         yield TraceReport(split, "shifted", 0, 0, pairs, sign, "", advice)
         return
+
     unrelated = find_unrelated(lengths)
     if unrelated is not None:
         sign = (
@@ -511,29 +535,50 @@ def find_unrelated(parts: Sequence[NDArray[np.float64]]) -> float | None:
     if len(lengths) < MIN_PAIRS_UNRELATED or lengths.std(axis=0).min() < MIN_VARIATION:
         return None
     correlation = float(np.corrcoef(lengths.T)[0, 1])
-    bound = np.tanh(np.arctanh(np.clip(correlation, -0.999, 0.999)) + CONFIDENCE / np.sqrt(len(lengths) - 3))
+    # Fisher's z of the correlation has the standard error 1 / sqrt(n - 3).
+    z = np.arctanh(np.clip(correlation, -0.999, 0.999))
+    bound = np.tanh(z + CONFIDENCE / np.sqrt(len(lengths) - 3))
     return correlation if bound < MIN_CORRELATION else None
 
 
 def _count_lines(lines: int) -> str:
-    return f"{abs(lines)} line{'s' if abs(lines) > 1 else ''} {'down' if lines > 0 else 'up'}"
+    """A shift in words: `2 lines down`."""
+    number = abs(lines)
+    plural = "s" if number > 1 else ""
+    direction = "down" if lines > 0 else "up"
+    return f"{number} line{plural} {direction}"
 
 
-def find_shift(parts: Sequence[NDArray[np.float64]]) -> tuple[int, float, float] | None:
+class Shift(NamedTuple):
+    """How the target is shifted against the source.
+
+    Attributes:
+        lines: Lines by which it is shifted down; negative if it is shifted up.
+        correlation: Correlation of the lengths of both sides with this shift.
+        unshifted: Their correlation without a shift.
+    """
+
+    lines: int
+    correlation: float
+    unshifted: float
+
+
+def find_shift(parts: Sequence[NDArray[np.float64]]) -> Shift | None:
     """Find by how many lines the target is shifted against the source.
 
     Args:
         parts: Logarithms of the lengths of both sides of consecutive pairs, [pairs, 2] each.
 
     Returns:
-        The lines by which it is shifted down, the correlation of the lengths with such a shift, and without one; None
-        if it is not shifted.
+        The shift; None if the target is not shifted.
     """
-    numbers = {reach: sum(max(0, len(part) - 2 * reach) for part in parts) for reach in REACHES}
-    reach = next((reach for reach in REACHES if numbers[reach] >= MIN_PAIRS), None)
-    if reach is None:
+    # The longest reach that leaves enough pairs: a part loses so many lines at either end.
+    for reach in REACHES:
+        number = sum(max(0, len(part) - 2 * reach) for part in parts)
+        if number >= MIN_PAIRS:
+            break
+    else:
         return None
-    number = numbers[reach]
     parts = [part for part in parts if len(part) > 2 * reach]
     source = np.concatenate([part[reach : len(part) - reach, 0] for part in parts])
 
@@ -544,11 +589,13 @@ def find_shift(parts: Sequence[NDArray[np.float64]]) -> tuple[int, float, float]
         return float(np.corrcoef(source, target)[0, 1])
 
     unshifted = correlate(0)
-    best, shift = max((correlate(shift), shift) for shift in range(-reach, reach + 1) if shift)
-    z = np.arctanh(np.clip([best, max(unshifted, 0.0)], -0.999, 0.999))
-    if best < MIN_CORRELATION or z[0] - z[1] < SURE * np.sqrt(2 / (number - 3)):
+    shifts = [shift for shift in range(-reach, reach + 1) if shift != 0]
+    best, lines = max((correlate(shift), shift) for shift in shifts)
+    # The difference of two values of Fisher's z has the standard error sqrt(2 / (n - 3)).
+    z_best, z_unshifted = np.arctanh(np.clip([best, max(unshifted, 0.0)], -0.999, 0.999))
+    if best < MIN_CORRELATION or z_best - z_unshifted < SURE * np.sqrt(2 / (number - 3)):
         return None
-    return shift, best, unshifted
+    return Shift(lines, best, unshifted)
 
 
 def _count_empty(split: str, pairs: Sequence[Pair]) -> Iterator[TraceReport]:
@@ -593,8 +640,9 @@ def search_splits(
         runs[name] = take_runs(pairs, most=MOST_RUNS)
         reports += _count_empty(name, pairs)
     settled = settled_traces(html_entities=config.data.cleaning.html_entities, repaired=config.data.repair_references)
-    for name, some in runs.items():
-        reports += search_runs(name, some, tokenized=tokenized, settled=settled)
-    if refused := next((trace for trace in reports if trace.refused), None):
-        raise DataError(str(refused))
+    for name, of_split in runs.items():
+        reports += search_runs(name, of_split, tokenized=tokenized, settled=settled)
+    for report in reports:
+        if report.refused:
+            raise DataError(str(report))
     return reports

@@ -47,7 +47,7 @@ class LearningCurve:
             self._draw()
 
     def close(self) -> None:
-        """Draw what is new."""
+        """Draw the curve once more if it has grown since the last picture."""
         if self._is_new:
             self._draw()
 
@@ -67,16 +67,24 @@ def draw_learning_curve(run: Path) -> None:
     from matplotlib.figure import Figure
 
     entries = list(read_metrics(run / "metrics.jsonl"))
-    train, valid = ([entry for entry in entries if entry["kind"] == kind] for kind in ("train", "valid"))
-    scores = [entry for entry in valid if {"bleu", "chrf"} <= entry.keys()]
+    train = [entry for entry in entries if entry["kind"] == "train"]
+    valid = [entry for entry in entries if entry["kind"] == "valid"]
     norms = [entry for entry in train if "gradient_norm" in entry]
-    panels = 1 + bool(norms) + bool(scores)
+    scores = [entry for entry in valid if {"bleu", "chrf"} <= entry.keys()]
+
+    # Panels from left to right: the loss, and, where they were logged, the gradient's norm and the scores.
+    panels = 1
+    if norms:
+        panels += 1
+    if scores:
+        panels += 1
     figure = Figure(figsize=(0.5 + 3.6 * panels, 3.6), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
 
     def plot(panel: int, rows: Sequence[Mapping[str, Any]], key: str, label: str, colour: str, **style: Any) -> None:
+        updates = [row["update"] for row in rows]
         values = [row.get(key, math.nan) for row in rows]  # values that are not finite are not logged
-        axes[panel].plot([row["update"] for row in rows], values, label=label, color=f"tab:{colour}", **style)
+        axes[panel].plot(updates, values, label=label, color=f"tab:{colour}", **style)
 
     plot(0, train, "loss", "training (with dropout, smoothing)", "blue", linewidth=1)
     if valid:
@@ -134,10 +142,14 @@ def draw_lengths(lengths: Mapping[str, Sequence[Histogram]], path: Path) -> None
     for side, (axes, name) in enumerate(zip(panels, ("Source", "Target"), strict=True)):
         for split, colour in COLOURS.items():
             histogram = lengths[split][side]
-            if total := sum(histogram):
-                shares = [count / total for count in [*histogram, *[0] * end][: end + 1]]
-                style = {"label": f"{split} ({total:,})", "color": colour, "fill": split == "train"}
-                axes.stairs(shares, edges, linewidth=1.2, **style)
+            total = sum(histogram)
+            if not total:
+                continue
+            # A share for each length from 0 to `end`, which may be beyond the longest of this split.
+            shares = [count / total for count in histogram[: end + 1]]
+            shares += [0.0] * (end + 1 - len(shares))
+            style = {"label": f"{split} ({total:,})", "color": colour, "fill": split == "train"}
+            axes.stairs(shares, edges, linewidth=1.2, **style)
         longest = max(len(histograms[side]) for histograms in lengths.values()) - 1
         cut = f" (cut after {SHOWN:.1%}; the longest has {longest:,})" if longest > end else ""
         axes.set(title=name, xlabel=f"tokens{cut}", xlim=(-0.5, end + 0.5))

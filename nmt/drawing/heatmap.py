@@ -44,23 +44,31 @@ def make_heatmap(
     from matplotlib.figure import Figure
 
     assert alignment.shape == (len(tgt_tokens), len(src_tokens))
-    src_tokens = [*src_tokens, *margin]
-    rows = len(tgt_tokens)
-    columns = len(src_tokens)
-    side = 0.42 if max(alignment.shape) <= 20 else 0.3  # inches of a square
-    longest = [max(map(len, labels)) * 0.085 for labels in (tgt_tokens, src_tokens)]
-    size = (max(3.2, columns * side + longest[0] + 1.4), max(2.4, rows * side + longest[1] + 0.6))
-    figure = Figure(figsize=size, layout="constrained")
+    row_labels = list(tgt_tokens)
+    column_labels = [*src_tokens, *margin]
+    rows = len(row_labels)
+    columns = len(column_labels)
+
+    # The figure grows with its squares and the length of its labels, all in inches.
+    side = 0.42 if max(alignment.shape) <= 20 else 0.3
+    label_width = 0.085 * max(map(len, row_labels))
+    label_height = 0.085 * max(map(len, column_labels))
+    width = max(3.2, columns * side + label_width + 1.4)
+    height = max(2.4, rows * side + label_height + 0.6)
+    figure = Figure(figsize=(width, height), layout="constrained")
     axis = figure.subplots()
-    padded = np.pad(alignment, ((0, 0), (0, len(margin))), constant_values=np.nan)  # which is not coloured
+
+    # The margin has no weights: NaN is not coloured.
+    padded = np.pad(alignment, ((0, 0), (0, len(margin))), constant_values=np.nan)
     image = axis.imshow(padded, cmap="Greys", vmin=0, vmax=1, aspect="equal")
-    axis.set_xticks(range(columns), _escape(src_tokens), rotation=60, ha="left", rotation_mode="anchor")
-    axis.set_yticks(range(rows), _escape(tgt_tokens))
+    axis.set_xticks(range(columns), _escape(column_labels), rotation=60, ha="left", rotation_mode="anchor")
+    axis.set_yticks(range(rows), _escape(row_labels))
     axis.xaxis.tick_top()
     axis.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
     axis.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
     axis.grid(which="minor", color="0.85", linewidth=0.6)
     axis.tick_params(which="both", length=0)
+    # A small map has its larger weights as numbers, too.
     if max(alignment.shape) <= 16:
         for (row, column), weight in np.ndenumerate(alignment):
             if weight >= 0.1:
@@ -81,21 +89,22 @@ def _escape(tokens: Sequence[str]) -> list[str]:
 
 
 def make_html_heatmap(weights: Sequence[Sequence[float]], columns: Sequence[str], rows: Sequence[str]) -> str:
-    """Weights as a table in HTML, without a script, in the colour of the text; a cell that is pointed at says its own.
+    """Weights as a table in HTML, without a script, in the colour of the text; each cell has its weight as a tooltip.
 
     Args:
         weights: Between 0 and 1, [rows, columns].
         columns: Names of the columns, which are written upwards.
         rows: Names of the rows.
     """
-    columns, rows = ([html.escape(printable(name)) for name in names] for names in (columns, rows))
-    lines = ["<td></td>" + "".join(f'<th style="{UPWARDS}">{name}</th>' for name in columns)]
+    columns = [html.escape(printable(name)) for name in columns]
+    rows = [html.escape(printable(name)) for name in rows]
+    titles = [f'<th style="{UPWARDS}">{name}</th>' for name in columns]
+    lines = ["<td></td>" + "".join(titles)]
     for name, row in zip(rows, weights, strict=True):
-        cells = (
-            f'<td title="{name}, {column}: {weight:.2f}" style="{SHADE.format(weight)}"></td>'
-            for column, weight in zip(columns, row, strict=True)
-        )
-        lines.append(f'<th style="text-align: right">{name}</th>' + "".join(cells))
+        cells = [f'<th style="text-align: right">{name}</th>']
+        for column, weight in zip(columns, row, strict=True):
+            cells.append(f'<td title="{name}, {column}: {weight:.2f}" style="{SHADE.format(weight)}"></td>')
+        lines.append("".join(cells))
     caption = "<caption>Attention: source across, target down</caption>"
     table = "".join(f'<tr style="{RULED}">{line}</tr>' for line in lines)
     return f'<table style="border-collapse: collapse; width: auto; color: inherit">{caption}{table}</table>'
@@ -104,7 +113,7 @@ def make_html_heatmap(weights: Sequence[Sequence[float]], columns: Sequence[str]
 def draw_shades(
     weights: Sequence[Sequence[float]], columns: Sequence[str], rows: Sequence[str], width: int
 ) -> list[str]:
-    """Weights in a terminal, as shades under the tokens; where that is too wide, the strongest of each row by name.
+    """Weights in a terminal, as shades under the tokens; if that is too wide, the largest weight of each row.
 
     Args:
         weights: Between 0 and 1, [rows, columns].
@@ -115,24 +124,35 @@ def draw_shades(
     columns = [printable(name) for name in columns]
     rows = [printable(name) for name in rows]
     margin = max(map(_width, rows), default=0)
-    if margin + sum(1 + max(1, _width(name)) for name in columns) > width:
-        strongest = [int(np.argmax(row)) for row in weights]
-        return [
-            f"{_padded(name, margin)} {columns[column]} {row[column]:.2f}"
-            for name, row, column in zip(rows, weights, strongest, strict=True)
-        ]
-    lines = [[_padded("", margin), *columns]]
+    block_widths = [max(1, _width(name)) for name in columns]
+    spaces = len(columns)
+    lines: list[str] = []
+
+    # Too wide: each row names the column of its largest weight.
+    if margin + sum(block_widths) + spaces > width:
+        for name, row in zip(rows, weights, strict=True):
+            strongest = int(np.argmax(row))
+            lines.append(f"{_padded(name, margin)} {columns[strongest]} {row[strongest]:.2f}")
+        return lines
+
+    lines.append(" ".join([_padded("", margin), *columns]).rstrip())
     for name, row in zip(rows, weights, strict=True):
-        shades = [SHADES[min(len(SHADES) - 1, int(weight * len(SHADES)))] for weight in row]
-        blocks = [shade * max(1, _width(title)) for shade, title in zip(shades, columns, strict=True)]
-        lines.append([_padded(name, margin), *blocks])
-    return [" ".join(line).rstrip() for line in lines]
+        blocks = [_shade(weight) * block for weight, block in zip(row, block_widths, strict=True)]
+        lines.append(" ".join([_padded(name, margin), *blocks]).rstrip())
+    return lines
+
+
+def _shade(weight: float) -> str:
+    """The character for a weight between 0 and 1."""
+    number = int(weight * len(SHADES))
+    return SHADES[min(number, len(SHADES) - 1)]
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal that a text takes."""
+    """Columns of a terminal that a text takes: wide characters take two, combining marks none."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    return len(text) + wide - sum(unicodedata.category(character) in ("Mn", "Me") for character in text)
+    marks = sum(unicodedata.category(character) in ("Mn", "Me") for character in text)
+    return len(text) + wide - marks
 
 
 def _padded(text: str, width: int) -> str:
@@ -151,11 +171,14 @@ def draw_sharpness(values: Mapping[str, Sequence[Sequence[float]]], reading: str
 
     figure = Figure(figsize=(4.5 * len(values), 3.8), layout="constrained")
     figure.supxlabel(reading, fontsize="small")
-    for axes, (name, heads) in zip(figure.subplots(1, len(values)), values.items(), strict=True):
-        for number, of_head in enumerate(heads, 1):
-            mean = sum(of_head) / len(of_head)
-            label = f"mean {mean:.2f}" if len(heads) == 1 else f"head {number}, mean {mean:.2f}"
-            axes.hist(of_head, bins=BINS, histtype="stepfilled" if len(heads) == 1 else "step", label=label, alpha=0.8)
+    panels = figure.subplots(1, len(values))
+    for axes, (name, heads) in zip(panels, values.items(), strict=True):
+        several = len(heads) > 1
+        style = "step" if several else "stepfilled"  # outlines of several heads can be told apart
+        for number, of_steps in enumerate(heads, 1):
+            mean = sum(of_steps) / len(of_steps)
+            label = f"head {number}, mean {mean:.2f}" if several else f"mean {mean:.2f}"
+            axes.hist(of_steps, bins=BINS, histtype=style, label=label, alpha=0.8)
         axes.set(xlabel=f"{name} of a step", ylabel="steps")
         axes.grid(alpha=0.3)
         axes.legend()

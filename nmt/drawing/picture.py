@@ -42,21 +42,22 @@ def save_figure(figure: Figure, path: Path) -> None:
         DataError: matplotlib does not support the format.
     """
     kind = check_picture(path)
-    if missing := choose_fonts(figure):
+    missing = choose_fonts(figure)
+    if missing:
         shown = list_names(sorted(missing))
         advice = "install a font that has them, such as fonts-noto-cjk for Chinese, Japanese and Korean, "
         advice += "or fonts-noto-core for other scripts"
         log.warning(f"{path}: no installed font has {shown}, drawn as boxes; {advice}")
-    picture = io.BytesIO()  # as formats go back in what they write, and a pipe cannot
+    picture = io.BytesIO()  # some formats go back to earlier bytes, and the path may be a pipe, which cannot
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # which has been said
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # our own warning names the characters
         figure.savefig(picture, format=kind, dpi=DPI, bbox_inches="tight")
     with atomic_file(path) as temporary:
         temporary.write_bytes(picture.getvalue())
 
 
 def choose_fonts(figure: Figure) -> set[str]:
-    """Let the texts of a figure fall back to installed fonts that have what the usual one lacks.
+    """Let the texts of a figure fall back to installed fonts that have the characters that the usual font lacks.
 
     Returns:
         Characters that no installed font has.
@@ -67,17 +68,21 @@ def choose_fonts(figure: Figure) -> set[str]:
     texts = figure.findobj(Text)
     characters = {character for text in texts for character in text.get_text() if not character.isspace()}
     missing = _lacking(findfont(FontProperties()), characters)
+    if not missing:
+        return missing
+    # Each font that has some of the characters becomes a fallback, until none is missing.
     families: list[str] = []
-    for file in _font_files() if missing else ():
-        lacking = _lacking(file, missing)
-        if lacking != missing:
+    for file in _font_files():
+        still_missing = _lacking(file, missing)
+        if still_missing != missing:
             fontManager.addfont(file)
             families.append(FontProperties(fname=file).get_name())
-            missing = lacking
+            missing = still_missing
         if not missing:
             break
-    for text in texts if families else ():
-        text.set_fontfamily([*text.get_fontfamily(), *families])
+    if families:
+        for text in texts:
+            text.set_fontfamily([*text.get_fontfamily(), *families])
     return missing
 
 
@@ -90,7 +95,7 @@ def _font_files() -> list[str]:
 
 
 def _lacking(file: str, characters: set[str]) -> set[str]:
-    """Which of some characters a font does not have as outlines: all, if it is damaged or has only bitmaps."""
+    """The characters that a font does not have as outlines: all, if the font is damaged or has only bitmaps."""
     from matplotlib.ft2font import FT2Font
 
     try:

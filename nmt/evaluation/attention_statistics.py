@@ -19,7 +19,7 @@ READING = {
     "coverage": "share of a source that all steps together attended to, from 0 to 1",
     "diagonality": "1 where attention moves evenly from the first to the last source token, less the further it strays",
 }
-"""What the statistics are."""
+"""Definitions of the statistics."""
 SHARP = (
     f"One source token read alone has entropy 0, a largest weight of 1 and 1 position above {CLEAR}; n read alike have "
     "ln n and 1/n."
@@ -30,7 +30,7 @@ SHARP = (
 def coverage(weights: Tensor) -> Tensor:
     """Mean over source positions of min(1, sum_t a_ts): 1 if everything was attended to, [T, heads, S] -> [heads].
 
-    It is what the coverage penalty of Wu et al. (2016, eq. 14) takes the logarithm of, position by position.
+    It is the sum that the coverage penalty of Wu et al. (2016, eq. 14) takes the logarithm of, position by position.
     """
     return weights.double().sum(dim=0).clamp(max=1).mean(dim=-1)
 
@@ -88,8 +88,8 @@ def summarize(alignments: Iterable[Tensor | None]) -> list[HeadStatistics]:
     """Statistics of each head over the alignments of many sentences.
 
     Args:
-        alignments: Attention of each sentence, [T, heads, S]; None, and what has no weight as without attention, are
-            left out.
+        alignments: Attention of each sentence, [T, heads, S]; None, and sentences without any weight, as
+            of models without attention, are left out.
 
     Returns:
         One for each head; none if there are no weights.

@@ -1,4 +1,4 @@
-"""Where systems are good and bad: by frequency of words, length and sentence, and in what they differ."""
+"""Where systems are good and bad: by frequency of words, length and sentence, and by their differences."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ LONGEST_NGRAM = 4
 SHOWN = 10
 """N-grams and sentences per system."""
 EMPTY = "–"
-"""What stands for a group with nothing in it."""
+"""The text in place of a group with nothing in it."""
 
 Ngram = tuple[str, ...]
 Systems = Sequence[tuple[str, Sequence[str]]]
@@ -71,7 +71,7 @@ def accuracy_by_frequency(
         examples: Sources with references.
         hypotheses: Their translations.
         frequency: Occurrences of target words in training.
-        rules: What is a word.
+        rules: How text is split into words.
     """
     bucket_of = {word: int(np.searchsorted(FREQUENCIES, count, side="right")) - 1 for word, count in frequency.items()}
     counts = np.zeros((len(FREQUENCIES), 3), dtype=np.int64)
@@ -179,7 +179,7 @@ def compare_ngrams(
         examples: Sources with references.
         first: Translations of one system.
         second: Translations of the other.
-        rules: What is a word.
+        rules: How text is split into words.
 
     Returns:
         Up to 10 that the first gets more often, and up to 10 that the second does; the largest difference first.
@@ -253,7 +253,7 @@ def largest_gaps(
 
 @dataclass(frozen=True)
 class Difference:
-    """What two systems get differently.
+    """The words and sentences that two systems get differently.
 
     Attributes:
         first: Name of the first system.
@@ -287,26 +287,19 @@ class Breakdown:
     def sections(self) -> Iterator[ReportSection]:
         """As tables."""
         if self.frequencies:
-            rows = [
-                [
-                    row[0].name,
-                    _count(n := row[0].in_references),
-                    *(f"{statistics.f1:.3f}" if n else EMPTY for statistics in row),
-                ]
-                for row in zip(*self.frequencies.values(), strict=True)
-            ]
+            rows = []
+            for of_systems in zip(*self.frequencies.values(), strict=True):
+                words = of_systems[0].in_references
+                scores = [f"{accuracy.f1:.3f}" if words else EMPTY for accuracy in of_systems]
+                rows.append([of_systems[0].name, _count(words), *scores])
             header = ["occurrences", "in references", *self.frequencies]
             caption = "F1, from 0 to 1: harmonic mean of the shares of translated and of reference words in common"
             yield ReportSection("F1 of words by their frequency in training", [_table(header, rows, caption)])
         few = f"{EMPTY} (under {FEWEST})"
-        rows = [
-            [
-                row[0].name,
-                f"{row[0].sentences:,}",
-                *(few if scores.bleu is None else f"{scores.bleu:.2f}" for scores in row),
-            ]
-            for row in zip(*self.lengths.values(), strict=True)
-        ]
+        rows = []
+        for by_system in zip(*self.lengths.values(), strict=True):
+            scores = [few if score.bleu is None else f"{score.bleu:.2f}" for score in by_system]
+            rows.append([by_system[0].name, f"{by_system[0].sentences:,}", *scores])
         header = ["words of the source", "sentences", *self.lengths]
         yield ReportSection("BLEU by source length", [_table(header, rows)])
         rows = [

@@ -1,4 +1,4 @@
-"""What is visibly wrong with translations, and with the test set they are scored on."""
+"""Visible faults of translations, and of the test set they are scored on."""
 
 import logging
 import re
@@ -37,7 +37,7 @@ _looks_tokenized = re.compile(r"\w [.!?,;:](?= |$)").search
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Counts of visible faults, and of what has none.
+    """Counts of translations with visible faults, and of those without any.
 
     Attributes:
         sentences: Number of translations.
@@ -108,7 +108,7 @@ def _is(text: str, original: str) -> bool:
 def find_faults(
     examples: Sequence[Example], hypotheses: Sequence[str], rules: ScoringRules, normalizer: Normalizer = Normalizer()
 ) -> Iterator[str]:
-    """Describe what makes scores meaningless, one line each.
+    """Describe the faults that make scores meaningless, one line each.
 
     Args:
         examples: Sources with references.

@@ -86,8 +86,8 @@ def evaluate(
     if test not in PAIRED_TESTS:
         raise ConfigError("{test}: must be {known}", test=Parameter("test", test), known=" or ".join(PAIRED_TESTS))
     outputs = {"json_path": json_path, "hypotheses_path": hypotheses_path, "references_path": references_path}
-    hypotheses_option = Parameter("against", hypotheses_path)
-    advice = {"hypotheses_path": Message("; to score the hypotheses in it, give {own}", own=hypotheses_option)}
+    to_score_it = Parameter("against", hypotheses_path)
+    advice = {"hypotheses_path": Message("; to score the hypotheses in it, give {against}", against=to_score_it)}
     check_files(outputs, [*as_paths(against), src, *as_paths(ref)], overwrite=overwrite, advice=advice)
     text = InputText.read(split=split, data=data, src=src, ref=ref, scored=True, repair=repair_references)
     search = {"beam_size": beam_size, "batch_size": batch_size}
@@ -95,6 +95,7 @@ def evaluate(
     models, translator = open_translator(as_paths(model), settings)
     test_set = text.evaluation_set(models)
     rules = ScoringRules.for_config(models[0].config, repaired=test_set.repaired)
+    # Other systems: a folder is a model, and a file has translations.
     systems: dict[str, tuple[list[SavedModel], Translator] | list[str]] = {}
     for path in map(find_run, as_paths(against)):
         check_comparable(test_set.examples)

@@ -16,7 +16,7 @@ from nmt.translation.translator import Translator
 from nmt.translation.words import align_words
 
 Unit = Literal["words", "tokens"]
-"""What links count: words, separated by spaces, or tokens of the model."""
+"""The unit of links: words, separated by spaces, or tokens of the model."""
 _LINK = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
 
 
@@ -70,7 +70,7 @@ def measure_error_rate(
         examples: The sentences with their references.
         sentences: The references as the model reads them, with alignments.
         gold: Links of people.
-        unit: What they count.
+        unit: Their unit.
         first: Line of the first in the file with the links, from 1.
 
     Raises:

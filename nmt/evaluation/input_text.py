@@ -150,7 +150,7 @@ class InputText:
         scored: bool = False,
         repair: bool = False,
     ) -> InputText:
-        """Check which text is meant, and read it unless it is a split; what is scored has references.
+        """Check which text is meant, and read it unless it is a split; a text that is scored has references.
 
         Raises:
             ConfigError: Arguments conflict.

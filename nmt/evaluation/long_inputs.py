@@ -1,4 +1,4 @@
-"""Long inputs made of short test pairs: what happens to translations far beyond the lengths of a corpus."""
+"""Long inputs made of short test pairs, to measure translations far beyond the lengths of a corpus."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,9 @@ def join_examples(examples: Sequence[Example], low: int, high: int) -> list[Exam
             continue
         parts.append(example)
         words += length
-        if words >= low + len(joined) % (high - low):
+        # Each source is to be a word longer than the one before; after the longest the shortest comes again.
+        wanted = low + len(joined) % (high - low)
+        if words >= wanted:
             joined.append(_concatenate(parts))
             parts = []
             words = 0
@@ -50,11 +52,16 @@ def join_examples(examples: Sequence[Example], low: int, high: int) -> list[Exam
 
 
 def _concatenate(parts: Sequence[Example]) -> Example:
-    number = max(len(part.references) for part in parts)
-    references = (
-        " ".join((part.references[n : n + 1] or part.references[:1])[0] for part in parts) for n in range(number)
-    )
-    return Example(" ".join(part.src for part in parts), tuple(references))
+    """One example of several; each reference is made of one of every part, which is its first one if it has too few."""
+    source = " ".join(part.src for part in parts)
+    references = []
+    for number in range(max(len(part.references) for part in parts)):
+        chosen = []
+        for part in parts:
+            has_it = number < len(part.references)
+            chosen.append(part.references[number if has_it else 0])
+        references.append(" ".join(chosen))
+    return Example(source, tuple(references))
 
 
 def measure_long_inputs(
@@ -78,8 +85,8 @@ def measure_long_inputs(
         name = f"{low}-{high}"
         sources = [example.src for example in joined]
         translations = translate_texts(translator, sources, f"translating {name} words", with_alignment=True)
-        scores.append(score_length(name, joined, [translation.text for translation in translations], rules))
-        attention.append(
-            LengthAttention(name, len(joined), summarize(translation.alignment for translation in translations))
-        )
+        texts = [translation.text for translation in translations]
+        alignments = [translation.alignment for translation in translations]
+        scores.append(score_length(name, joined, texts, rules))
+        attention.append(LengthAttention(name, len(joined), summarize(alignments)))
     return scores, attention

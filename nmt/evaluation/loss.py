@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -81,13 +81,19 @@ def measure_loss(
             batch = make_batch(pairs, indices).to(model.device)
             readouts, targets, _ = model.readouts(batch, choose)  # [P, K] and [P]
             losses.append(model.decoder.output.loss(readouts, targets))
-            for first in range(0, len(targets) if accuracy else 0, CHUNK_ROWS):
+            tokens += len(targets)
+            if not accuracy:
+                continue
+            for first in range(0, len(targets), CHUNK_ROWS):
                 predicted = model.decoder.output(readouts[first : first + CHUNK_ROWS]).argmax(dim=-1)
                 hits.append((predicted == targets[first : first + CHUNK_ROWS]).sum())
-            tokens += len(targets)
-    loss, right = (float(to_host(torch.stack(parts)).double().sum()) if parts else math.nan for parts in (losses, hits))
-    mean = loss / max(1, tokens)
-    return LossMeasures(mean, perplexity(mean), right / max(1, tokens))
+    loss = _sum(losses) / max(1, tokens)
+    return LossMeasures(loss, perplexity(loss), _sum(hits) / max(1, tokens))
+
+
+def _sum(scalars: Sequence[Tensor]) -> float:
+    """The sum of scalars, fetched from their device at once; NaN without any."""
+    return float(to_host(torch.stack(list(scalars))).double().sum()) if scalars else math.nan
 
 
 def own_words(position: int, logits: Tensor) -> Tensor:

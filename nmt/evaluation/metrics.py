@@ -16,7 +16,7 @@ from nmt.text.languages import CHINESE, base_language
 UNSPACED = dict.fromkeys(CHINESE, "zh") | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo", "dz"), "char")
 """sacreBLEU's tokenizer for languages that are written without spaces between words, by `base_language`."""
 REPAIRED = "|refs:repaired"
-"""What is added to the signature of scores with repaired references."""
+"""The addition to the signature of scores with repaired references."""
 PairedTestName = Literal["bootstrap", "randomization"]
 PAIRED_TESTS: dict[PairedTestName, str] = {"bootstrap": "bs", "randomization": "ar"}
 RESAMPLES = 1000
@@ -57,7 +57,7 @@ class ScoringRules:
         return cls(text.lowercase, tokenize, casing_of(language), repaired)
 
     def sign(self, signature: object) -> str:
-        """sacreBLEU's signature, with what was done to the references before."""
+        """sacreBLEU's signature, with the repair of the references before."""
         return f"{signature}{REPAIRED}" if self.repaired else str(signature)
 
     @staticmethod
@@ -119,7 +119,7 @@ SIGNIFICANT = 0.05
 
 
 def name_direction(difference: float, key: str = "bleu") -> str:
-    """What a difference in a metric means: `better` or `worse`."""
+    """The direction of a difference in a metric: `better` or `worse`."""
     return "better" if (difference > 0) == higher_is_better(key) else "worse"
 
 
@@ -155,9 +155,16 @@ def reference_streams(examples: Sequence[Example], *, repeat: bool = True) -> li
         examples: Sources with references.
         repeat: Where one is missing, the first takes its place; otherwise None does.
     """
-    rows = [example.references for example in examples]
-    width = max(map(len, rows), default=0)
-    return [[refs[n] if n < len(refs) else refs[0] if repeat else None for refs in rows] for n in range(width)]
+    streams: list[list[Any]] = []
+    for number in range(max((len(example.references) for example in examples), default=0)):
+        stream: list[Any] = []
+        for example in examples:
+            if number < len(example.references):
+                stream.append(example.references[number])
+            else:
+                stream.append(example.references[0] if repeat else None)
+        streams.append(stream)
+    return streams
 
 
 def _streams(key: str, examples: Sequence[Example]) -> Any:

@@ -1,4 +1,4 @@
-"""A model evaluated: its translations of a test set, their scores, and what else is measured of it."""
+"""A model evaluated: its translations of a test set, their scores, and further measures."""
 
 import contextlib
 import logging
@@ -56,7 +56,7 @@ LOSS_BATCH = 64
 
 @dataclass(frozen=True)
 class Measures:
-    """What is measured beside the scores.
+    """The measures beside the scores.
 
     Attributes:
         breakdown: True if the scores are broken down.
@@ -88,15 +88,15 @@ class ModelEvaluation:
         others_seen: The same of the models that it was compared with, by name.
         scores: `bleu`, `chrf`, `chrf++` and `ter`, each with its signature.
         diagnosis: Visible faults of the translations.
-        warnings: What makes the scores meaningless.
+        warnings: Faults that make the scores meaningless.
         teacher_forced: How well the model predicts each word of the references from those before it; None for several
             models, or if a reference is longer than the model can read.
         free_running: How well it predicts them from its own words instead; None likewise.
-        comparisons: For each metric, this model and what it was compared with.
+        comparisons: For each metric, this model and the systems that it was compared with.
         attention: Statistics of the attention of the translations, one for each head; empty unless requested.
         attention_by_length: Statistics of the attention by source length; empty unless requested.
         breakdown: Where it is good and bad; None if that was not asked for.
-        short_inputs: What became of short inputs; None if they were left out.
+        short_inputs: Verdicts on the translations of short inputs; None if they were left out.
     """
 
     hypotheses: list[str]
@@ -148,22 +148,34 @@ class ModelEvaluation:
             caption = f"significance of differences: p by {describe_test(compared[0].signature)}"
             header += [self.scores[key].name, "p"]
             for row, comparison in zip(rows, compared, strict=True):
-                p = "" if comparison.p_value is None else f"{comparison.p_value:.4f}"
-                if comparison.p_value is not None and comparison.p_value < SIGNIFICANT:
-                    p += f", {name_direction(comparison.score - compared[0].score, key)}"
-                row += [f"{comparison.score:.2f} ± {comparison.confidence:.2f}", p]
+                row.append(f"{comparison.score:.2f} ± {comparison.confidence:.2f}")
+                if comparison.p_value is None:  # the model itself
+                    row.append("")
+                elif comparison.p_value < SIGNIFICANT:
+                    direction = name_direction(comparison.score - compared[0].score, key)
+                    row.append(f"{comparison.p_value:.4f}, {direction}")
+                else:
+                    row.append(f"{comparison.p_value:.4f}")
         return Table(header, rows, "l" + "r" * (len(header) - 1), caption, whole="words")
 
     def as_json(self) -> dict[str, Any]:
         """As plain values, without the translations."""
-        values = asdict(self) | {
+        seen = {"sources": self.seen.sentences, "of": self.seen.examples, "marked": self.seen.marked}
+        plain = {
             "model": str(self.model),
             "other_models": list(map(str, self.other_models)),
-            "seen": {"sources": self.seen.sentences, "of": self.seen.examples, "marked": self.seen.marked},
-            "short_inputs": self.short_inputs and self.short_inputs.as_json(),
+            "short_inputs": None if self.short_inputs is None else self.short_inputs.as_json(),
         }
-        left_out = ("hypotheses", "others_seen", *([] if self.other_models else ["other_models"]))
-        return {"in_training" if key == "seen" else key: values[key] for key in values if key not in left_out}
+        left_out = ["hypotheses", "others_seen"]
+        if not self.other_models:
+            left_out.append("other_models")
+        values: dict[str, Any] = {}
+        for key, value in asdict(self).items():
+            if key == "seen":
+                values["in_training"] = seen
+            elif key not in left_out:
+                values[key] = plain.get(key, value)
+        return values
 
 
 def evaluate_model(
@@ -184,7 +196,7 @@ def evaluate_model(
         models: The model, or several that translate together.
         translator: Their translator.
         text: The test set.
-        measures: What is measured beside the scores.
+        measures: The measures beside the scores.
         name: Name of the model in comparisons; its directory if empty.
         files: Files to write: `json` is everything but the translations, `hypotheses` has a translation in a line, and
             `references` those of a sentence in a line, with tabs between them; where a sentence has fewer than another
@@ -216,15 +228,19 @@ def evaluate_model(
         unknown_tokens = sum(translation.unknown for translation in translations) / max(1, tokens)
         resamples = RESAMPLES if len(examples) <= MAX_TESTED else 1
 
+        # The model and its rivals by name, with their translations.
         systems: list[tuple[str, Sequence[str]]] = [(name, hypotheses)]
         others_seen: dict[str, TrainingOverlap] = {}
         for rival, system in against.items():
-            if isinstance(system, tuple):
-                others_seen[rival] = compare_with_training(system[0], system[1].processor.normalizer, examples)
-                log.info(f"{rival}: {others_seen[rival]}")
-                translated = translate_texts(system[1], sources, f"translating with {rival}")
-                system = [translation.text for translation in translated]
-            systems.append((rival, system))
+            if isinstance(system, list):
+                systems.append((rival, system))
+                continue
+            rival_models, rival_translator = system
+            overlap = compare_with_training(rival_models, rival_translator.processor.normalizer, examples)
+            log.info(f"{rival}: {overlap}")
+            others_seen[rival] = overlap
+            translated = translate_texts(rival_translator, sources, f"translating with {rival}")
+            systems.append((rival, [translation.text for translation in translated]))
         frequency = None
         if measures.breakdown:
             try:
@@ -269,9 +285,12 @@ def evaluate_model(
                 file.flush()
     log.info(f"{evaluation.name} on {text.name}: {len(examples):,} sentences, beam {evaluation.beam_size}")
     log.info(str(seen))
-    stops = ((model.path, describe_stop(model.path)) for model in models)
-    for warning in (*evaluation.warnings, *(f"{path}: {stop}" for path, stop in stops if stop)):
+    for warning in evaluation.warnings:
         log.warning(warning)
+    for model in models:
+        stop = describe_stop(model.path)
+        if stop:
+            log.warning(f"{model.path}: {stop}")
     return evaluation
 
 

@@ -19,7 +19,7 @@ AT_ONCE = 500
 """Trials whose statistics are summed at once, to bound memory."""
 
 Statistics = NDArray[np.float64]
-"""What a metric counts in each sentence of one system, [sentences, counts]."""
+"""The counts of a metric in each sentence of one system, [sentences, counts]."""
 
 
 class MeanDifference(NamedTuple):

@@ -1,7 +1,7 @@
 """A test of short inputs, as people type them into a translator, that is judged by rules instead of references.
 
 Small models that were trained on whole sentences often fail on single words, headlines, capitals and unknown names:
-they translate "Hello" as "Hello hello". A file says of each input what its translation must have.
+they translate "Hello" as "Hello hello". A file has the requirements of each input's translation.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ SYMBOL = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 
 @dataclass(frozen=True)
 class ShortInput:
-    """A text to translate, and what its translation must have.
+    """A text to translate, and the requirements of its translation.
 
     Attributes:
-        category: What kind of text it is.
+        category: Its kind of text.
         text: The text.
         accepted: Whole translations, `Hund|Köter`; a word may begin or end with `*`, which stands for any letters.
         words: Words that a translation has, `wo & *Halle|Saal`: at least one of each group.
@@ -201,7 +201,7 @@ def judge_short_inputs(
 
     Args:
         inputs: The inputs.
-        translate: What translates texts.
+        translate: Translates texts.
         lowercase: True if it writes only lower case.
     """
     texts = list(dict.fromkeys(text for made in inputs for text in (made.text, made.plain) if text))

@@ -1,4 +1,4 @@
-"""The training data of a model as text: what a test set shares with it, how often words occur, pairs to test with."""
+"""The training data of a model as text: its overlap with a test set, how often words occur, pairs to test with."""
 
 import logging
 from collections import Counter
@@ -105,7 +105,7 @@ def count_training_words(data: Path, processor: TextProcessor, rules: ScoringRul
     Args:
         data: Data directory.
         processor: Its tokenizers and vocabularies.
-        rules: What is a word.
+        rules: How text is split into words.
 
     Raises:
         DataError: The directory is missing, incomplete or damaged.

@@ -29,11 +29,13 @@ CHARACTERS = " .!?\u2026"
 
 
 def find_obstacles(config: Config) -> Iterator[Obstacle]:
-    """Find what Argos Translate 1.11 cannot hold: it has one SentencePiece model for both languages.
+    """Find settings that Argos Translate 1.11 cannot hold: it has one SentencePiece model for both languages.
 
     Settings of the search are no obstacles, as it has its own (`argostranslate/translate.py`).
     """
-    yield from (obstacle for obstacle in ctranslate2.find_obstacles(config) if obstacle.key.startswith("model."))
+    for obstacle in ctranslate2.find_obstacles(config):
+        if obstacle.key.startswith("model."):
+            yield obstacle
     if config.text.tokenizer != "subword":
         yield Obstacle(
             "text.tokenizer", f"Argos splits text by SentencePiece, not {config.text.tokenizer}; set subword"
@@ -48,9 +50,15 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     code = f"translate-{direction.source}_{direction.target}"
     remarks = [*describe_text(model, "Argos"), *REMARKS]
     metadata = {
-        **{"package_version": __version__, "argos_version": "1.9.0", "type": "translate", "code": code, "links": []},
-        **{"from_code": direction.source, "from_name": direction.source_name},
-        **{"to_code": direction.target, "to_name": direction.target_name},
+        "package_version": __version__,
+        "argos_version": "1.9.0",
+        "type": "translate",
+        "code": code,
+        "links": [],
+        "from_code": direction.source,
+        "from_name": direction.source_name,
+        "to_code": direction.target,
+        "to_name": direction.target_name,
     }
     with TemporaryDirectory(dir=path.parent, prefix=f"{path.name}-") as temporary:
         package = Path(temporary, code)
@@ -73,15 +81,19 @@ def write_splitter(path: Path) -> None:
     """Write rules that end sentences as a model of MiniSBD 0.9, which Argos would else download at first use.
 
     A sentence ends at a mark before a space and a capital, unless the mark is the full stop of a capital alone or of a
-    capital and one more letter: `J. Smith`, `Dr. Smith`. Of each character MiniSBD gives an id and whether it is a
-    capital; what it reads of the answer is which of three values is largest: nothing, end of a token, of a sentence.
+    capital and one more letter: `J. Smith`, `Dr. Smith`. MiniSBD gives an id and a flag for each character; the flag is
+    1 for a capital. It reads three values for each character, of which the largest counts: no end, the end of a token,
+    the end of a sentence.
     """
     graph = Graph("sentences")
     ids = {character: number for number, character in enumerate(["<PAD>", "<UNK>", *CHARACTERS])}
     units = graph.input("units", ("batch", "length"), INT64)
     capital = graph.input("features", ("batch", "length", 1)).op("Squeeze", [2]).cast(BOOL)
 
+    # All values below are flags of characters, [batch, length].
+
     def among(characters: str) -> Value:
+        """True at these characters."""
         table = torch.zeros(len(ids), dtype=torch.bool)
         table[[ids[character] for character in characters]] = True
         return graph.op("Gather", table, units)[0]
@@ -90,14 +102,29 @@ def write_splitter(path: Path) -> None:
         """True if the character so far behind, or before if it is negative, has a flag; there is none outside."""
         before = max(0, -distance)
         after = max(0, distance)
+        whole = 2**31  # an end of a slice that is beyond any text
         padded = flags.cast(INT64).op("Pad", [0, before, 0, after])
-        return padded.op("Slice", [after], [2**31], [1]).op("Slice", [0], [-before or 2**31], [1]).cast(BOOL)
+        without_first = padded.op("Slice", [after], [whole], [1])
+        end = -before if before else whole
+        return without_first.op("Slice", [0], [end], [1]).cast(BOOL)
 
-    letter = among(CHARACTERS).op("Not")
-    short = beside(capital, -1).op("And", beside(letter, -2).op("Not"))
-    short = short.op("Or", beside(capital, -2).op("And", beside(letter, -1)).op("And", beside(letter, -3).op("Not")))
-    follows = beside(among(" "), 1).op("And", beside(capital, 2))
-    ends = among(CHARACTERS[1:]).op("And", follows).op("And", short.op("And", among(".")).op("Not"))
+    def both(first: Value, second: Value) -> Value:
+        return first.op("And", second)
+
+    def no(flags: Value) -> Value:
+        return flags.op("Not")
+
+    # After a capital alone, or a capital and one more letter.
+    letter = no(among(CHARACTERS))
+    after_capital = both(beside(capital, -1), no(beside(letter, -2)))
+    after_two_letters = both(both(beside(capital, -2), beside(letter, -1)), no(beside(letter, -3)))
+    is_after_abbreviation = after_capital.op("Or", after_two_letters)
+
+    # A mark before a space and a capital, but not the full stop of an abbreviation.
+    is_followed = both(beside(among(" "), 1), beside(capital, 2))
+    may_end = both(among(CHARACTERS[1:]), is_followed)
+    ends = both(may_end, no(both(is_after_abbreviation, among("."))))
+    # [1, 0, 0] is no end, and [1, 0, 2] the end of a sentence.
     values = ends.cast(FLOAT).unsqueeze(2) * torch.tensor([0.0, 0.0, 2.0]) + torch.tensor([1.0, 0.0, 0.0])
     graph.outputs["values"] = Port(values, ("batch", "length", 3))
     vocabulary = {"lang": "", "idx": 0, "cutoff": 0, "lower": False, "_unit2id": ids, "_id2unit": list(ids)}

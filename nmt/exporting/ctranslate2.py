@@ -47,7 +47,7 @@ print(target.decode(results[0].hypotheses[0]))
 
 
 def find_obstacles(config: Config) -> Iterator[Obstacle]:
-    """Find what CTranslate2 cannot hold of a model, and settings of the search by which it would rank otherwise.
+    """Find settings of a model that CTranslate2 cannot hold, and of the search by which it would rank otherwise.
 
     It divides log-probabilities by length ** length_penalty, where the length counts EOS (`src/decoding.cc`), which is
     `length_norm: average` with the same penalty. A position without a vector is an error there. Tying, unlike sizes and

@@ -26,7 +26,7 @@ from nmt.system.surroundings import plain_torch
 log = logging.getLogger(__name__)
 
 MARKER = "export.json"
-"""Says what an exported folder contains."""
+"""Name of the file that lists the files of an exported folder."""
 DISTIL = (
     "a config for one: nmt/exporting/README.md, Argos Translate and LibreTranslate; this model's translations can "
     "teach it: configs/README.md, One model in place of several"
@@ -70,7 +70,7 @@ def export(
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
     Returns:
-        What was written.
+        The written.
 
     Raises:
         ConfigError: There is no such format or number format, a package is missing, or the format cannot hold the
@@ -151,7 +151,7 @@ def _check_folder(path: Path, overwrite: bool) -> None:
 
 
 def _list_files(to: str, folder: Path) -> None:
-    """Write what an exported folder contains, and give its files the usual permissions."""
+    """Write the list of the files of an exported folder, and give the files the usual permissions."""
     files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
     write_json(folder / MARKER, {"format": to, "files": files})
     for file in files:

@@ -23,7 +23,7 @@ class Obstacle(NamedTuple):
 
     Attributes:
         key: Its dotted path.
-        text: Why, and what to set instead.
+        text: The reason, and the value to set instead.
     """
 
     key: str
@@ -50,13 +50,13 @@ def find_other_values(config: Config, program: str, possible: Mapping[str, Seque
 
 @dataclass(frozen=True)
 class Format:
-    """What the module of a format says of it, as `FORMAT`.
+    """The properties of a format, which its module has as `FORMAT`.
 
     Attributes:
         write: Writes a model without obstacles, whose weights get a number format, into an empty folder, or as a new
-            file; others follow the number format and stand beside it. It yields what the model does with text that the
-            other program does not: a sentence each.
-        find_obstacles: Finds what keeps the model of a config from being exported.
+            file; others follow the number format and stand beside it. It yields differences in the treatment
+            of text by the other program: a sentence each.
+        find_obstacles: Finds the settings that keep the model of a config from being exported.
         packages: Packages that it imports, by the name under which they are installed; all of the extra `export`.
         quantizations: Number formats of weights, the default first; `none` is float32.
         suffix: Suffix of the file that it writes; empty if it writes a folder.
@@ -96,7 +96,7 @@ def find_format(name: str) -> Format:
 
 
 def check_export(config: Config, export_format: str) -> list[Finding]:
-    """Say what keeps the model of a config from being exported: a problem for each obstacle, or that there is none.
+    """Report whether the model of a config can be exported: a problem for each obstacle, or that there is none.
 
     Raises:
         ConfigError: There is no such format.
@@ -106,7 +106,7 @@ def check_export(config: Config, export_format: str) -> list[Finding]:
 
 
 def describe_text(model: SavedModel, program: str) -> Iterator[str]:
-    """What a program that has only the model's pieces or words does not do with text, two sentences each."""
+    """Limits of a program that has only the model's pieces or words of a text, two sentences each."""
     for step in _text_steps(model):
         yield f"{step} {program} does not do this."
 
@@ -130,7 +130,7 @@ def write_usage(model: SavedModel, path: Path, usage: str, program: str) -> Iter
         model: The model.
         path: The exported folder.
         usage: Beginning of the README, with fields for `config` and `remarks`.
-        program: What translates.
+        program: The program that translates.
 
     Yields:
         See `Format.write`.

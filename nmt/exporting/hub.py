@@ -1,4 +1,4 @@
-"""A folder as model hubs keep it: nmt's own files, and a card whose header says what they are in a hub's terms."""
+"""A folder as model hubs keep it: nmt's own files, and a card with a header that describes them in a hub's terms."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,9 +22,15 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     direction = Direction.of(config.data)
     save_model(path, config, model.model, model.text, metadata)
     header = as_yaml(_describe(config, dict(metadata)))
-    write_text(path / CARD, f"---\n{header}---\n{(path / CARD).read_text(encoding='utf-8')}")
-    summary = {"library_name": "nmt", "model_type": config.model.family, "parameters": metadata.get("parameters")}
-    write_json(path / "config.json", {**summary, "languages": [direction.source, direction.target]})
+    card = (path / CARD).read_text(encoding="utf-8")
+    write_text(path / CARD, f"---\n{header}---\n{card}")
+    summary = {
+        "library_name": "nmt",
+        "model_type": config.model.family,
+        "parameters": metadata.get("parameters"),
+        "languages": [direction.source, direction.target],
+    }
+    write_json(path / "config.json", summary)
     yield "The licence of a model is for its owner to choose: `license` in README.md."
 
 
@@ -33,14 +39,16 @@ def _describe(config: Config, metadata: dict[str, Any]) -> dict[str, Any]:
     direction = Direction.of(config.data)
     scores = metadata.get("scores") or {}
     signatures = metadata.get("signatures") or {}
-    metrics = [
-        {"type": key, "name": name, "value": round(scores[key], 2), "args": {"signature": signatures.get(key)}}
-        for key, name in SCORES.items()
-        if key in scores
-    ]
+    metrics = []
+    for key, name in SCORES.items():
+        if key in scores:
+            signature = {"signature": signatures.get(key)}
+            metrics.append({"type": key, "name": name, "value": round(scores[key], 2), "args": signature})
     task = {"type": "translation", "name": direction.name}
     dataset = {"type": "text", "name": ", ".join(config.data.source) or "unknown", "split": "validation"}
-    results = [{"task": task, "dataset": dataset, "metrics": metrics}] if metrics else []
+    results = []
+    if metrics:
+        results.append({"task": task, "dataset": dataset, "metrics": metrics})
     return {
         "language": [direction.source, direction.target],
         "license": "unknown",

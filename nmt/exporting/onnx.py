@@ -38,12 +38,12 @@ rows of memory and state.
 
 
 def find_obstacles(config: Config) -> Iterator[Obstacle]:
-    """Find what has no graph here. Settings of the search are none: only the model is exported."""
+    """Find settings without a graph here. Settings of the search are no obstacles: only the model is exported."""
     return find_other_values(config, "ONNX", GRAPHS)
 
 
 def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
-    """Write the graphs, what a search needs beside them, a program that translates, and a README; see `Format`."""
+    """Write the graphs, the settings that a search needs, a program that translates, and a README; see `Format`."""
     graphs = build_graphs(model.model.float(), model.config)
     for graph in graphs:
         graph.write(path / f"{graph.name}.onnx")

@@ -23,7 +23,7 @@ DOUBLE = 11
 
 
 class Value:
-    """A value of a graph: an input, or what an operator computes.
+    """A value of a graph: an input, or the result of an operator.
 
     Args:
         graph: The graph.
@@ -35,7 +35,7 @@ class Value:
         self.name = name
 
     def op(self, kind: str, *others: Operand, **attributes: Any) -> Value:
-        """What an operator makes of the value and other operands."""
+        """The result of an operator on the value and other operands."""
         return self.graph.op(kind, self, *others, **attributes)[0]
 
     def cast(self, number_format: int) -> Value:

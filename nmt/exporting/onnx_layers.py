@@ -1,4 +1,4 @@
-"""What encoders and decoders are made of, as ONNX operators.
+"""The layers of encoders and decoders, as ONNX operators.
 
 In a decoder's step, each row has one query, and a memory of its own.
 """
@@ -20,7 +20,7 @@ from nmt.layers.self_attention import SelfAttention
 from nmt.models.transformer.layer import FeedForward, Residual
 
 LOWEST = torch.finfo(torch.float32).min
-"""Score of what attention must not read."""
+"""Score of positions that attention must not read."""
 GATE_ORDER = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn": (0,)}
 """Where ONNX's gates are in torch's weights: input, output, forget and candidate; update, reset and candidate."""
 
@@ -79,7 +79,7 @@ LayerWeights = Sequence[Tensor]
 
 
 def layers_of(stack: RecurrentStack) -> Iterator[tuple[LayerWeights, Connection | None]]:
-    """The layers of a stack, and what connects each to the one below."""
+    """The layers of a stack, and the connection of each to the one below."""
     if isinstance(stack, LayeredStack):
         layers = (next(layers_of(layer))[0] for layer in stack.layers)
         yield from zip(layers, [None, *stack.connections], strict=True)
@@ -112,10 +112,12 @@ def recurrence(
     Returns:
         The outputs [T, directions, B, H], 0 on padding, and the last states [directions, B, H].
     """
-    gates = GATE_ORDER[cell]
     attributes = {"linear_before_reset": 1} if cell == "gru" else {}
-    ordered = [[torch.cat([w.chunk(len(gates))[n] for n in gates]) for w in weights] for weights in directions]
-    by_input, by_hidden, *biases = (torch.stack(parts) for parts in zip(*ordered, strict=True))
+    # Each weight of each direction with its gates in ONNX's order, then each weight of all directions.
+    ordered = []
+    for weights in directions:
+        ordered.append([_reorder_gates(weight, GATE_ORDER[cell]) for weight in weights])
+    by_input, by_hidden, *biases = [torch.stack(parts) for parts in zip(*ordered, strict=True)]
     return inputs.graph.op(
         cell.upper(),
         *(inputs, by_input, by_hidden, torch.cat(biases, dim=1), lengths, *state),
@@ -126,8 +128,14 @@ def recurrence(
     )
 
 
+def _reorder_gates(weight: Tensor, order: Sequence[int]) -> Tensor:
+    """A weight or bias with its gates in another order, [gates * H, ...]."""
+    gates = weight.chunk(len(order))
+    return torch.cat([gates[number] for number in order])
+
+
 def memorize(mechanism: Attention, states: Value, temperature: float = 1.0) -> tuple[Port, Port]:
-    """What attention reads of the source; see `Attention.memorize`.
+    """The source as attention reads it; see `Attention.memorize`.
 
     Args:
         mechanism: The attention.

@@ -18,7 +18,7 @@ from nmt.models.transformer.encoder import SelfAttentionEncoder
 from nmt.text.vocabulary import BOS_ID, PAD_ID
 
 NEXT = "next_"
-"""What the name of a state begins with where it leaves a step."""
+"""Beginning of the name of a state where it leaves a step."""
 Ports = dict[str, Port]
 Values = Mapping[str, Value]
 """Values by the names of inputs."""
@@ -80,7 +80,7 @@ def _log_probs(layer: OutputLayer, readout: Value) -> Value:
 
 
 def _unit(vectors: Value) -> Value:
-    """See `nmt.layers.output.unit`; what is made of constants is computed when a graph is loaded."""
+    """See `nmt.layers.output.unit`; values that are made of constants are computed when a graph is loaded."""
     return vectors / vectors.op("ReduceL2", [1]).op("Max", SHORTEST)
 
 

@@ -19,24 +19,42 @@ class Translator:
     def __init__(self, folder: Path, threads: int = 0) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        graphs = (folder / f"{name}.onnx" for name in ("encoder", "decoder"))
-        self.encoder, self.decoder = (onnxruntime.InferenceSession(graph, options) for graph in graphs)
+        self.encoder = onnxruntime.InferenceSession(folder / "encoder.onnx", options)
+        self.decoder = onnxruntime.InferenceSession(folder / "decoder.onnx", options)
         self.settings = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-        pieces = str(folder / "source.spm")
-        self.pieces = sentencepiece.SentencePieceProcessor(pieces) if self.settings["source_pieces"] else None
-        special = len(self.settings["special_ids"])  # text that looks like a special token is unknown
-        self.ids = {token: special + n for n, token in enumerate(self.settings["source_tokens"][special:])}
+        self.pieces = None
+        if self.settings["source_pieces"]:
+            self.pieces = sentencepiece.SentencePieceProcessor(str(folder / "source.spm"))
+        # Without special tokens, so that text that looks like one is unknown.
+        special = len(self.settings["special_ids"])
+        tokens = self.settings["source_tokens"]
+        self.ids = {tokens[number]: number for number in range(special, len(tokens))}
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Translate lines, those of similar length together; an empty one stays empty."""
-        sources = [self.pieces.encode(line, out_type=str) if self.pieces else line.split() for line in lines]
-        numbers = sorted((n for n, source in enumerate(sources) if source), key=lambda n: len(sources[n]))
+        sources = [self.tokenize(line) for line in lines]
+        numbers = [number for number, source in enumerate(sources) if source]
+        numbers.sort(key=lambda number: len(sources[number]))
         translations = [""] * len(lines)
-        for batch in (numbers[first : first + BATCH] for first in range(0, len(numbers), BATCH)):
-            for number, tokens in zip(batch, self.search([sources[n] for n in batch]), strict=True):
-                text = "".join(tokens).replace("\u2581", " ").strip()
-                translations[number] = text if self.settings["target_pieces"] else " ".join(tokens)
+        for first in range(0, len(numbers), BATCH):
+            batch = numbers[first : first + BATCH]
+            results = self.search([sources[number] for number in batch])
+            for number, tokens in zip(batch, results, strict=True):
+                translations[number] = self.join(tokens)
         return translations
+
+    def tokenize(self, line: str) -> list[str]:
+        """The tokens of a line: pieces of words, or words between spaces."""
+        if self.pieces is None:
+            return line.split()
+        pieces: list[str] = self.pieces.encode(line, out_type=str)
+        return pieces
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """The text of target tokens."""
+        if self.settings["target_pieces"]:
+            return "".join(tokens).replace("\u2581", " ").strip()
+        return " ".join(tokens)
 
     def search(self, sources: Sequence[Sequence[str]]) -> list[list[str]]:
         """Take the most probable word at each step; an unknown one is replaced by the source token attended most."""
@@ -44,8 +62,9 @@ class Translator:
         lengths = np.array([len(source) + 1 for source in sources])
         src = np.full((len(sources), lengths.max()), pad)
         for row, source in zip(src, sources, strict=True):
-            row[: len(source) + 1] = [*(self.ids.get(token, unknown) for token in source), end]
-        state = run(self.encoder, {"src": src, "lengths": lengths})  # memory too
+            row[: len(source)] = [self.ids.get(token, unknown) for token in source]
+            row[len(source)] = end
+        state = run(self.encoder, {"src": src, "lengths": lengths})  # with the memory, which no step changes
         limits = (self.settings["max_length_ratio"] * lengths + self.settings["length_margin"]).astype(int)
         limits = limits.clip(max=self.settings["max_length"])
         rows = np.arange(len(sources))

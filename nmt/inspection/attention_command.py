@@ -52,7 +52,7 @@ def measure_attention(
         forced: Let the model read the first references instead of its own words.
         gold: Word alignment made by people, to measure the alignment error rate with `forced`: a line for each
             sentence, i-j for each link, i?j if it is only possible.
-        links_of: What `gold` counts: words, separated by spaces, or tokens of the model.
+        links_of: The unit of `gold`: words, separated by spaces, or tokens of the model.
         all_heads: Also measure, or show, every head of every layer, self-attention included, while the model reads the
             targets.
         sample: Maximum number of sentences, evenly spaced; None is all; 50 on a page.

@@ -61,40 +61,46 @@ class AttentionReport:
 
     @property
     def step_table(self) -> Table:
-        """The steps and heads of the first sentence: what a step predicts, how sharp it is, where it looks."""
-        (first, *_) = self.sentences
-        several = len(self.heads) > 1
+        """The steps and heads of the first sentence: the token of a step, how sharp attention is, where it looks."""
+        first = self.sentences[0]
         sources = [*first.src_tokens, EOS_LABEL]
         rows = []
         for step in _steps(first):
             for number, head in enumerate(step["heads"], 1):
-                label = [step["token"] if number == 1 else ""] + ([str(number)] if several else [])
-                where = f"{sources[head['position']]} {head['maximum']:.2f}" if head["maximum"] else "-"
-                rows.append([*label, f"{head['entropy']:.3f}", where, str(head["clear"])])
-        header = ["token", *(["head"] if several else []), "entropy", "largest weight on", f"weights above {CLEAR}"]
-        return Table(header, rows, "l" * (1 + several) + "rlr")
+                token = step["token"] if number == 1 else ""
+                largest = f"{sources[head['position']]} {head['maximum']:.2f}" if head["maximum"] else "-"
+                rows.append([token, str(number), f"{head['entropy']:.3f}", largest, str(head["clear"])])
+        header = ["token", "head", "entropy", "largest weight on", f"weights above {CLEAR}"]
+        alignment = "llrlr"
+        if len(self.heads) > 1:
+            return Table(header, rows, alignment)
+        # A single head needs no number.
+        rows = [[row[0], *row[2:]] for row in rows]
+        return Table([header[0], *header[2:]], rows, alignment[0] + alignment[2:])
 
     def as_json(self) -> dict[str, Any]:
         """As plain values, with every step of every sentence."""
-        return {
+        values: dict[str, Any] = {
             "model": self.model,
             "forced": self.forced,
             "heads": [asdict(head) for head in self.heads],
             "by_length": [asdict(group) for group in self.by_length],
             "alignment_error_rate": self.error_rate,
-            **({} if self.all_heads is None else {"all_heads": self.all_heads.as_json()}),
-            "sentences": [
-                {
-                    "source": source,
-                    "target": translation.text,
-                    "src_tokens": [*translation.src_tokens, EOS_LABEL],
-                    "steps": list(_steps(translation)),
-                    "coverage": _per_head(coverage, translation.alignment),
-                    "diagonality": _per_head(diagonality, translation.alignment),
-                }
-                for source, translation in zip(self.sources, self.sentences, strict=True)
-            ],
         }
+        if self.all_heads is not None:
+            values["all_heads"] = self.all_heads.as_json()
+        values["sentences"] = []
+        for source, translation in zip(self.sources, self.sentences, strict=True):
+            sentence = {
+                "source": source,
+                "target": translation.text,
+                "src_tokens": [*translation.src_tokens, EOS_LABEL],
+                "steps": list(_steps(translation)),
+                "coverage": _per_head(coverage, translation.alignment),
+                "diagonality": _per_head(diagonality, translation.alignment),
+            }
+            values["sentences"].append(sentence)
+        return values
 
 
 def _steps(translation: Translation) -> Iterator[dict[str, Any]]:
@@ -102,10 +108,13 @@ def _steps(translation: Translation) -> Iterator[dict[str, Any]]:
     weights = translation.alignment
     if weights is None:
         return
-    statistics = {**vars(step_statistics(weights)), "position": weights.argmax(dim=-1)}
-    for number, token in enumerate([*translation.tokens, EOS_LABEL][: len(weights)]):
-        rows = {name: values[number].tolist() for name, values in statistics.items()}
-        heads = [{name: round(row[head], 6) for name, row in rows.items()} for head in range(weights.size(1))]
+    statistics = {**vars(step_statistics(weights)), "position": weights.argmax(dim=-1)}  # [T, heads] each
+    tokens = [*translation.tokens, EOS_LABEL][: len(weights)]  # the end has weights only if it was reached
+    for number, token in enumerate(tokens):
+        of_step = {name: values[number].tolist() for name, values in statistics.items()}
+        heads = []
+        for head in range(weights.size(1)):
+            heads.append({name: round(values[head], 6) for name, values in of_step.items()})
         yield {"token": token, "heads": heads}
 
 
@@ -131,7 +140,7 @@ def make_attention_report(
         examples: Sources, with a reference each if `forced`.
         forced: True if the first reference is read (forced decoding) instead of translating.
         gold: Links of people between each source and its first reference.
-        unit: What gold links count: words, separated by spaces, or tokens of the model.
+        unit: The unit of gold links: words, separated by spaces, or tokens of the model.
 
     Raises:
         ConfigError: The model has no attention.
@@ -176,9 +185,10 @@ def draw_attention_statistics(report: AttentionReport, picture: Path) -> None:
         draw_alignment(report.sentences[0], picture)
         return
     steps = [step for sentence in report.sentences for step in _steps(sentence)]
-    values = {
-        name: [[step["heads"][head][key] for step in steps] for head in range(len(report.heads))]
-        for key, name in STEP_LABELS.items()
-    }
+    values: dict[str, list[list[float]]] = {}
+    for key, name in STEP_LABELS.items():
+        values[name] = []
+        for head in range(len(report.heads)):
+            values[name].append([step["heads"][head][key] for step in steps])
     with naming(picture, picture.parent):
         draw_sharpness(values, SHARP, picture)

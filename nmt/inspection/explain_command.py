@@ -59,7 +59,7 @@ def explain(
         model: Run or model directory; None is the newest finished run under `runs`.
         against: Another model, which reads the same words; its weights stand beside.
         step: Which word of the translation; its end counts as one.
-        target: What the model is made to say instead.
+        target: The translation that the model is made to say instead.
         device: auto, cpu, cuda, cuda:N or mps.
         allowed_classes: Dotted paths of classes that the model's config may use; their code runs.
 
@@ -75,7 +75,8 @@ def explain(
     from nmt.text.vocabulary import UNK_ID
 
     models = name_models(open_all(model, against, device, allowed_classes))
-    (name, (_, translator)), *others = models.items()
+    name = next(iter(models))
+    saved, translator = models[name]
     if not translator.reader.tokenize([sentence])[0]:
         raise DataError("the sentence has no words; give a sentence")
     sources, forced = _read(translator, sentence, target)
@@ -86,38 +87,59 @@ def explain(
             count=len(forced.tokens),
             tokens=" ".join(forced.tokens),
         )
+    # Other models read the same sentence and the same translation, and must have the same tokens for both.
     readings = {name: forced}
-    for model_name, (saved, its_translator) in others:
-        tokens, readings[model_name] = _read(its_translator, sentence, forced.text)
-        if (tokens, readings[model_name].tokens) != (sources, forced.tokens):
-            text = " ".join([*tokens, "->", *readings[model_name].tokens])
-            system = Parameter("against", saved.path)
+    for other_name, (other_saved, other_translator) in models.items():
+        if other_name == name:
+            continue
+        tokens, reading = _read(other_translator, sentence, forced.text)
+        if tokens != sources or reading.tokens != forced.tokens:
+            text = " ".join([*tokens, "->", *reading.tokens])
+            system = Parameter("against", other_saved.path)
             raise ConfigError("{system}: has other tokens for the same text: {text}", system=system, text=text)
+        readings[other_name] = reading
+
+    lines = [f"{sentence} -> {forced.text}"]
     known = translator.processor.src_vocabulary
     unknown = [token for token in sources[:-1] if known.encode([token]) == [UNK_ID]]  # without the end
-    lines = [f"{sentence} -> {forced.text}", *([f"read as unknown words: {' '.join(unknown)}"] if unknown else [])]
-    for saved, _ in models.values():
-        lines += [f"model: {saved.path}", ". ".join(filter(None, describe_mechanism(saved.config.model)))]
-    return Explanation("\n".join([*lines, "", *_lines(models[name], readings, sources, step - 1)]) + "\n")
+    if unknown:
+        lines.append(f"read as unknown words: {' '.join(unknown)}")
+    for loaded, _ in models.values():
+        lines.append(f"model: {loaded.path}")
+        lines.append(". ".join(filter(None, describe_mechanism(loaded.config.model))))
+    lines.append("")
+    lines += _step_lines(saved, translator, readings, sources, step - 1)
+    return Explanation("\n".join(lines) + "\n")
 
 
 def _read(translator: Translator, sentence: str, target: str | None) -> tuple[list[str], Forced]:
-    """The tokens of a sentence, and the model that reads a target, or what it says itself."""
+    """The tokens of a sentence, and the model's reading of a target; without a target, of its own translation."""
     from nmt.corpus.example import Example
     from nmt.inspection.record import record
 
+    references = () if target is None else (target,)
     with within_memory(translator.options, 1):
-        recorded = record(translator, Example(sentence, () if target is None else (target,)), None)
+        recorded = record(translator, Example(sentence, references), None)
     return recorded.src_tokens, recorded.reference or recorded.best
 
 
-def _lines(
-    model: tuple[SavedModel, Translator], readings: Mapping[str, Forced], sources: Sequence[str], step: int
+def _step_lines(
+    saved: SavedModel, translator: Translator, readings: Mapping[str, Forced], sources: Sequence[str], step: int
 ) -> Iterator[str]:
-    (forced, *_) = readings.values()
-    decoder = model[1].model.decoder
+    """A step of a model in numbers: its query, attention and next words.
+
+    Args:
+        saved: The model.
+        translator: Its translator.
+        readings: Its reading of the translation, and those of other models, by their names.
+        sources: Tokens of the sentence.
+        step: Number of the step, from 0.
+    """
+    forced = next(iter(readings.values()))
+    decoder = translator.model.decoder
+    word = forced.tokens[step]
     before = " ".join(forced.tokens[:step]) or "nothing"
-    yield f"Step {step + 1} of {len(forced.tokens)}: {forced.tokens[step]}, after {before}"
+    yield f"Step {step + 1} of {len(forced.tokens)}: {word}, after {before}"
     several = forced.alignment.size(1) > 1
     chosen = decoder.heads[decoder.chosen_heads]
     layers = 1 + max((head.layer for head in decoder.heads), default=0)
@@ -125,23 +147,25 @@ def _lines(
         heads = f"all {len(chosen)} heads" if several else "one head"
         yield f"  Attention of layer {chosen[0].layer + 1} of {layers} ({heads}), which stands for the whole"
     if forced.details.queries is not None:
-        when = model[0].config.model.decoder.query_time
+        when = saved.config.model.decoder.query_time
         projected = ", as the head projects it," if several else ""
         last = forced.tokens[step - 1] if step else "the beginning"
         yield f"  1. Query: the decoder's state{projected} {when} reading {last}"
         for head, query in enumerate(forced.details.queries[step], 1):
-            yield f"     {f'head {head}: ' if several else ''}{_vector(query)}"
+            label = f"head {head}: " if several else ""
+            yield f"     {label}{_vector(query)}"
     if any(reading.alignment[step].any() for reading in readings.values()):
         yield from _attention_lines(readings, sources, step)
     else:
         yield "  2. No attention: every step sees the same summary of the source"
     yield "  4. The most probable next words"
-    width = max(len(word) for word, _ in forced.top[step])
-    for word, share in forced.top[step]:
-        mark = "  <- chosen" if word == forced.tokens[step] else ""
-        yield f"     {word:<{width}}  {share:.3f}  {_bar(share):<{BAR}}{mark}".rstrip()
-    for name, reading in [*readings.items()][1:]:
-        yield f"     {forced.tokens[step]} has {math.exp(reading.log_probs[step]):.3f} with {name}"
+    width = max(len(candidate) for candidate, _ in forced.top[step])
+    for candidate, share in forced.top[step]:
+        mark = "  <- chosen" if candidate == word else ""
+        yield f"     {candidate:<{width}}  {share:.3f}  {_bar(share):<{BAR}}{mark}".rstrip()
+    for name, reading in readings.items():
+        if reading is not forced:
+            yield f"     {word} has {math.exp(reading.log_probs[step]):.3f} with {name}"
 
 
 def _attention_lines(readings: Mapping[str, Forced], sources: Sequence[str], step: int) -> Iterator[str]:
@@ -158,16 +182,21 @@ def _attention_lines(readings: Mapping[str, Forced], sources: Sequence[str], ste
     yield f"  2. Scores of all source positions, {weighted}"
     if others:
         yield f"     Columns of weights: {', '.join(readings)}"
-    columns = [(values[step], style) for values, style in ((scores, "z8.2f"), (chances, ".3f")) if values is not None]
     width = max(map(len, sources))
-    beside = [reading.alignment[step].mean(dim=0).tolist() for reading in others]
+    weights_of_others = [reading.alignment[step].mean(dim=0).tolist() for reading in others]
     for head, weights in enumerate(forced.alignment[step].tolist()):
         if forced.alignment.size(1) > 1:
             yield f"     head {head + 1}"
-        for position, (source, *shares) in enumerate(zip(sources, weights, *beside, strict=True)):
-            numbers = "".join(f"  {values[head, position].item():{style}}" for values, style in columns)
-            bars = "".join(f"  {share:.3f}  {_bar(share):<{BAR}}" for share in shares)
-            yield f"     {source:<{width}}{numbers}{bars}".rstrip()
+        for position, source in enumerate(sources):
+            line = f"     {source:<{width}}"
+            if scores is not None:
+                line += f"  {scores[step, head, position].item():z8.2f}"
+            if chances is not None:
+                line += f"  {chances[step, head, position].item():.3f}"
+            for row in (weights, *weights_of_others):
+                share = row[position]
+                line += f"  {share:.3f}  {_bar(share):<{BAR}}"
+            yield line.rstrip()
     if forced.contexts is not None:
         yield "  3. Context: the sum of the encoder states, each times its weight"
         yield f"     {_vector(forced.contexts[step])}"

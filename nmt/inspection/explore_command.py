@@ -55,7 +55,7 @@ def explore(
         ref: A reference of each line of `src`.
         gold: Word alignment of people in Pharaoh format, with `i?j` for links that are only possible, between each
             source and its first reference.
-        links_of: What the numbers in `gold` count: words, separated by spaces, or tokens of the model.
+        links_of: The unit of the numbers in `gold`: words, separated by spaces, or tokens of the model.
         all_heads: Also show every head of every layer, self-attention included.
         sample: Maximum number of sentences, evenly spaced; None is 50.
         training: A page with the sentences of train.watch, at each validation of the run.
@@ -141,7 +141,7 @@ def check_page(
         output: The file.
         inputs: Files that the command reads.
         overwrite: True if a file that is not empty may be replaced.
-        otherwise: What writes a picture, for an error.
+        otherwise: The call that writes a picture, for an error.
     """
     from nmt.config.outputs import check_files
 

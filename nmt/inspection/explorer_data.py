@@ -25,7 +25,7 @@ from nmt.translation.translator import Translator
 log = logging.getLogger(__name__)
 
 Reader = TypeVar("Reader")
-"""What reads text for a model."""
+"""The reader of text for a model."""
 
 
 def make_explorer_page(
@@ -38,15 +38,15 @@ def make_explorer_page(
     unit: Unit = "words",
     all_heads: bool = False,
 ) -> Page:
-    """Record what each model does with each sentence, with a progress bar, and make the page.
+    """Record each model's work on each sentence, with a progress bar, and make the page.
 
     Args:
         models: The models, with translators that do not split their input.
         examples: Sources, perhaps with references.
         title: Title of the page.
-        watched: What `read_attention` says of the sentences, if they are those that the run of the model has watched.
+        watched: Result of `read_attention`, if the sentences are those that the run of the model has watched.
         gold: Links of people between each source and its first reference.
-        unit: What they count: words, separated by spaces, or tokens of the models.
+        unit: Their unit: words, separated by spaces, or tokens of the models.
         all_heads: True if every head is shown, self-attention included.
 
     Raises:
@@ -117,8 +117,8 @@ def _rate(
         example: The sentence.
         gold: Its links.
         number: Its number, from 1.
-        unit: What the links count.
-        recorded: What the model does with it.
+        unit: The unit of the links.
+        recorded: The model's record of it.
 
     Raises:
         DataError: A link points past the end of the sentence.

@@ -21,7 +21,7 @@ from nmt.translation.translator import Translator
 EXPLORER = FOLDER / "explorer.html"
 FILES = [FOLDER / name for name in ("tables.css", "explorer.css", "drawings.js", "head_maps.js", "explorer.js")]
 ASKING = FOLDER / "asking.js"
-"""What the pages of `nmt serve` share."""
+"""The script that the pages of `nmt serve` share."""
 DIGITS = 3
 """Decimals of probabilities and their logarithms."""
 
@@ -36,7 +36,7 @@ class System:
         equation: The equation of its score.
         subwords: True if tokens are subwords, on either side.
         records: A record of each sentence.
-        heads: What `list_heads` says of the heads whose weights are recorded.
+        heads: The heads whose weights are recorded, as `list_heads` describes them.
     """
 
     name: str
@@ -51,12 +51,11 @@ class System:
         """A model as its config describes it."""
         processor = translator.processor
         subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
-        weights = [
-            reading.heads
-            for record in records
-            for reading in (record.best, record.reference)
-            if reading and reading.heads
-        ]
+        weights = []
+        for record in records:
+            for reading in (record.best, record.reference):
+                if reading and reading.heads:
+                    weights.append(reading.heads)
         heads = list_heads(translator.model.decoder, weights, patterns=len(records) > 1) if weights else {}
         return cls(name, *describe_mechanism(config.model), subwords, records, heads)
 
@@ -74,7 +73,7 @@ def page_data(
     *,
     token_links: bool = False,
 ) -> dict[str, Any]:
-    """What a page shows, as plain values.
+    """The data of a page, as plain values.
 
     Args:
         examples: The sentences.
@@ -82,22 +81,25 @@ def page_data(
         gold: Links of people between each sentence and its first reference.
         token_links: True if they count tokens of the models instead of words.
     """
-    words = sorted({token for system in systems for record in system.records for token in record.likely_tokens})
+    # Every probable word once; the steps of all sentences name words by their numbers in this list.
+    likely: set[str] = set()
+    descriptions = []
+    for system in systems:
+        for record in system.records:
+            likely.update(record.likely_tokens)
+        descriptions.append({key: value for key, value in vars(system).items() if key != "records"})
+    words = sorted(likely)
     index = {token: number for number, token in enumerate(words)}
-    return {
-        "systems": [{key: value for key, value in vars(system).items() if key != "records"} for system in systems],
-        "tokenLinks": token_links,
-        "words": words,
-        "items": [
-            {
-                "source": example.src,
-                "reference": next(iter(example.references), None),
-                "gold": None if gold is None else _as_triples(gold[number]),
-                "of": [_encode(system.records[number], index) for system in systems],
-            }
-            for number, example in enumerate(examples)
-        ],
-    }
+    items = []
+    for number, example in enumerate(examples):
+        item = {
+            "source": example.src,
+            "reference": example.references[0] if example.references else None,
+            "gold": None if gold is None else _as_triples(gold[number]),
+            "of": [_encode(system.records[number], index) for system in systems],
+        }
+        items.append(item)
+    return {"systems": descriptions, "tokenLinks": token_links, "words": words, "items": items}
 
 
 def make_page(
@@ -107,10 +109,10 @@ def make_page(
 
     Args:
         title: Its title.
-        data: What it shows; see `page_data`. With `live` it asks a server for more.
+        data: Its data; see `page_data`. With `live` it asks a server for more.
         page: Its template: the explorer's, or one that extends it.
         files: Styles and scripts of its own, after those of the explorer.
-        content: What else the template shows.
+        content: Further values of the template.
     """
     live = data.get("live", False)
     scripts = [ASKING, FOLDER / "live.js"] if live else files
@@ -118,12 +120,18 @@ def make_page(
 
 
 def _as_triples(links: GoldLinks) -> list[tuple[int, int, int]]:
+    """Source position, target position, and 1 if the link is sure, of each link."""
     return [(i, j, int((i, j) in links.sure)) for i, j in sorted(links.possible)]
 
 
 def _encode(record: SentenceRecord, index: Mapping[str, int]) -> dict[str, Any]:
+    """A record as explorer.js reads it.
+
+    Args:
+        record: The record.
+        index: Numbers of words; see `page_data`.
+    """
     nodes = record.tree.nodes
-    reference = record.reference
     return {
         "src": record.src_tokens,
         "heads": record.best.alignment.size(1),
@@ -135,16 +143,19 @@ def _encode(record: SentenceRecord, index: Mapping[str, int]) -> dict[str, Any]:
         "best": record.tree.best,
         "text": record.texts,
         "steps": _encode_steps(record.best, index),
-        "ref": reference
-        and {
-            "text": reference.text,
-            "l": reference.tokens,
-            "lp": [rounded(value) for value in reference.log_probs],
-            "w": as_bytes(reference.alignment),
-            **_encode_steps(reference, index),
-        },
+        "ref": None if record.reference is None else _encode_reference(record.reference, index),
         "measures": {name: rounded(value) for name, value in record.measures.items()},
         "frames": [validation._asdict() for validation in record.validations] or None,
+    }
+
+
+def _encode_reference(reference: Forced, index: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "text": reference.text,
+        "l": reference.tokens,
+        "lp": [rounded(value) for value in reference.log_probs],
+        "w": as_bytes(reference.alignment),
+        **_encode_steps(reference, index),
     }
 
 
@@ -154,8 +165,14 @@ def _encode_steps(forced: Forced, index: Mapping[str, int]) -> dict[str, Any]:
     focus = None
     if details.centres is not None:
         focus = {"centres": [round(centre, 2) for centre in details.centres.tolist()], "radius": details.radius}
+    top = []
+    for step in forced.top:
+        flat = []  # number, thousandths, number, thousandths, ...
+        for token, share in step:
+            flat += [index[token], round(1000 * share)]
+        top.append(flat)
     return {
-        "top": [[part for token, share in step for part in (index[token], round(1000 * share))] for step in forced.top],
+        "top": top,
         "e": None if details.scores is None else as_hundredths(details.scores),
         "occ": None if forced.occlusion is None else as_hundredths(forced.occlusion),
         "focus": focus,

@@ -55,7 +55,7 @@ class Page:
 def fill_page(
     template: Path, title: str, files: Sequence[Path], *, asks: bool = False, inline: bool = False, **values: object
 ) -> Page:
-    """Fill a template, which escapes what it is given.
+    """Fill a template, which escapes its values.
 
     Args:
         template: A template that extends `frame.html`.
@@ -63,19 +63,21 @@ def fill_page(
         files: Its styles, after that of the frame, and its scripts.
         asks: True if it may ask the server that it comes from.
         inline: True if its elements have styles of their own.
-        values: What the template names.
+        values: The values that the template names.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     texts = {path: path.read_text(encoding="utf-8") for path in (FOLDER / "frame.css", *files)}
     style = "".join(text for path, text in texts.items() if path.suffix == ".css")
     scripts = [text for path, text in texts.items() if path.suffix == ".js"]
-    allowed = " ".join(map(_hash, scripts)) or "'none'"
-    styles = "'unsafe-inline'" if inline else _hash(style)
+    allowed_scripts = " ".join(map(_hash, scripts)) or "'none'"
+    allowed_styles = "'unsafe-inline'" if inline else _hash(style)
     policy = (
-        f"default-src 'none'; script-src {allowed}; style-src {styles}; img-src data: blob:; "
+        f"default-src 'none'; script-src {allowed_scripts}; style-src {allowed_styles}; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
-    ) + ("; connect-src 'self'" if asks else "")
+    )
+    if asks:
+        policy += "; connect-src 'self'"
     loader = FileSystemLoader([template.parent, FOLDER])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
@@ -85,4 +87,5 @@ def fill_page(
 
 def _hash(content: str) -> str:
     """The hash by which a content security policy allows a script or a style."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

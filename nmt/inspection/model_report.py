@@ -36,7 +36,7 @@ MAX_PICTURE = 16 * MIB
 """Bytes of a picture of a run or of data."""
 ENVIRONMENT = ("python", "platform", "device", "device_name", "threads")
 QUALITY = {50: "very good", 40: "good", 30: "understandable", 20: "clear in gist, but faulty", 10: "hard to understand"}
-"""From which BLEU on translations are called what, after the rule of thumb of Google's AutoML Translation."""
+"""The quality of translations by the BLEU from which it holds, a rule of thumb of Google's AutoML Translation."""
 MEANINGS = {
     "BLEU": "agreement with the references in words and groups of two to four words; 100 is word for word",
     "chrF": "agreement in groups of one to six letters; 100 is letter for letter",
@@ -44,7 +44,7 @@ MEANINGS = {
     "TER": "words to insert, delete, replace or move to reach a reference, per 100 of its words; less is better",
     **{LABELS[name]: text for name, text in READING.items()},
 }
-"""What measures are, by their name."""
+"""Definitions of measures, by their name."""
 SCALE = "The scale of all maps, in which heads are averaged; point at a cell to read its weight"
 
 Opened = tuple[SavedModel, Translator]
@@ -87,7 +87,7 @@ def make_report(
 
 
 def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation) -> list[str]:
-    """Two sentences, what was trained on what and how good it is; whether training stopped; and its date if known."""
+    """Sentences on the model: its training text and its quality, a training that stopped early, its date if known."""
     config = saved.config
     described = _describe_model(saved)
     direction = Direction.of(config.data)
@@ -176,7 +176,7 @@ def _score_blocks(evaluation: ModelEvaluation) -> Iterator[Block]:
 
 
 def _define(values: Mapping[str, Sequence[str]], header: Sequence[str], caption: str) -> Table:
-    """Measures with what they are."""
+    """Measures with their definitions."""
     rows = [[name, *cells, MEANINGS.get(name, "")] for name, cells in values.items()]
     return Table(["", *header, "what it is"], rows, f"l{'r' * len(header)}l", caption)
 

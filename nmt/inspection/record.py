@@ -55,7 +55,7 @@ class Forced:
         log_probs: Natural logarithm of the probability of each token.
         alignment: Attention, [T, heads, S].
         contexts: Encoder states summed by weight, [T, D]; None with several heads, which project them first.
-        details: What attention computed for it.
+        details: The details of attention for it.
         top: For each step the most probable tokens with their probabilities.
         occlusion: By how much the log-probability of each token falls without a source token, [T, S - 1]; None if the
             source is too long.
@@ -77,7 +77,7 @@ class Forced:
 
 @dataclass(frozen=True)
 class SentenceRecord:
-    """What a model does with a sentence.
+    """A model's work on a sentence.
 
     Attributes:
         src_tokens: Source tokens, with EOS last.
@@ -86,7 +86,7 @@ class SentenceRecord:
         texts: By node, the translation that ends there.
         best: The translation.
         reference: The reference, read by the model; None without one.
-        measures: What sentences are sorted by.
+        measures: The measures by which sentences are sorted.
         validations: Its attention at each validation of the run; empty if unknown.
     """
 
@@ -114,7 +114,7 @@ def record(
     Args:
         translator: A single model; it does not split its input.
         example: The source, perhaps with references.
-        rules: How text is scored; None if what is given as reference is none, so that there is no BLEU.
+        rules: How text is scored; None if the given text is no reference, so that there is no BLEU.
         all_heads: True if the weights of every head are kept, self-attention included.
     """
     processor = translator.processor
@@ -230,7 +230,7 @@ def _centred_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _measure(example: Example, best: Forced, rules: ScoringRules | None) -> dict[str, float]:
-    """What sentences are sorted by: coverage, entropy, repetition, length ratio and, with a reference, BLEU."""
+    """Measures to sort sentences by: coverage, entropy, repetition, length ratio and, with a reference, BLEU."""
     measures = {
         "length": float(len(example.src.split())),
         "length ratio": len(best.text.split()) / max(1, len(example.src.split())),

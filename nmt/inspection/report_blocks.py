@@ -1,4 +1,4 @@
-"""What a report consists of besides paragraphs and tables, and its page."""
+"""The parts of a report besides paragraphs and tables, and its page."""
 
 import base64
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ class Figure:
     """A picture or a heat map; a weight has the same colour in every map.
 
     Attributes:
-        caption: What it shows.
-        html: What is drawn: that of `make_html_heatmap`, for one.
+        caption: Its subject.
+        html: The drawing, such as that of `make_html_heatmap`.
     """
 
     caption: str
@@ -34,7 +34,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence with what systems make of it.
+    """A sentence with its translations by systems.
 
     Attributes:
         note: Why it is shown, such as its BLEU.
@@ -90,7 +90,7 @@ def render(title: str, lead: Sequence[str], chapters: Sequence[Chapter]) -> Page
 
     Args:
         title: Heading.
-        lead: Paragraphs that say in short what the page is about.
+        lead: Paragraphs that introduce the page.
         chapters: Its parts.
     """
 

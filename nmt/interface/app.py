@@ -1,4 +1,4 @@
-"""The command `nmt`: its commands, and what it says of errors of usage."""
+"""The command `nmt`: its commands, and its hints at errors of usage."""
 
 import functools
 from collections.abc import Callable
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def _run() -> int | None:
-    """Run a command and return its exit code; `run_program` shows what it raises, typer's errors of usage included."""
+    """Run a command and return its exit code; `run_program` shows its errors, typer's errors of usage included."""
     try:
         code: int | None = command()(standalone_mode=False)  # so that it raises, and neither shows errors nor exits
     except typer.Abort:

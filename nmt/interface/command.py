@@ -1,4 +1,4 @@
-"""What the commands have in common: their help, the dialect of their errors, and their output."""
+"""The common parts of the commands: their help, the dialect of their errors, and their output."""
 
 import contextlib
 import importlib
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _TYPE_AFTER_NAME = re.compile(r"(?<=[A-Z\].]) <[\w\[\]]+>")
 """The type that Typer writes after the name of a value: ` <path>` in `DIR <path>`."""
 _PLAIN = {r"{([A-Z|]+)}": r"\1", r"(\d+)<=x<=(\d+)": r"\1 to \2", r"x>=(\d+)": r"from \1"}
-"""What Typer writes, and what people read: {DIR} is DIR, 1<=x<=1000 is 1 to 1000, and x>=1 is from 1."""
+"""Forms of Typer, and forms that people read: {DIR} is DIR, 1<=x<=1000 is 1 to 1000, and x>=1 is from 1."""
 
 
 def _without_types(text: str) -> str:

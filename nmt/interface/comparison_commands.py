@@ -98,9 +98,11 @@ def compare(
     if cell is not None:
         from nmt.comparison.trial import run_trial
 
-        lists = (comparison, config, vary, overrides, source, against)
-        values = (seeds, budget_minutes, data, jobs, launcher, output)
-        if any(lists) or any(value is not None for value in values) or split != "test":
+        # An option that is not given is None, an empty list, or the default of --split.
+        given_lists = [comparison, config, vary, overrides, source, against]
+        given_values = [seeds, budget_minutes, data, jobs, launcher, output]
+        has_values = any(value is not None for value in given_values)
+        if any(given_lists) or has_values or split != "test":
             raise ConfigError("--cell runs a cell as it was made: leave the other options out")
         run_trial(cell)
         return

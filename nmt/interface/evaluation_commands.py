@@ -129,7 +129,8 @@ def _show_evaluation(evaluation: "nmt.ModelEvaluation", *, with_attention: bool)
         lines.append(f"reading its own words: {evaluation.free_running}")
     heads = evaluation.attention
     for number, head in enumerate(heads, 1):
-        lines.append(f"attention of head {number}: {head}" if len(heads) > 1 else f"attention: {head}")
+        title = f"attention of head {number}" if len(heads) > 1 else "attention"
+        lines.append(f"{title}: {head}")
     if with_attention and not heads:
         lines.append("attention: none, as model.attention.score is none")
     if evaluation.short_inputs:
@@ -302,8 +303,10 @@ def _show_attention(report: "nmt.AttentionReport", *, picture: Path | None, is_s
 
     if picture is not None:
         log.info(f"picture: {picture}")
-    several = len(report.heads) > 1
-    lines = [f"head {number}: {head}" if several else str(head) for number, head in enumerate(report.heads, 1)]
+    lines = []
+    for number, head in enumerate(report.heads, 1):
+        title = f"head {number}: " if len(report.heads) > 1 else ""
+        lines.append(f"{title}{head}")
     if report.error_rate is not None:
         lines.append(f"alignment error rate {report.error_rate:.3f}")
     text = "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Options that several commands share, what completes them in a shell, and what reads them.
+"""Options that several commands share, with their completion in a shell and their parsers.
 
 An option of a single command stands beside its parameter. Each has its default in the signature of the command; a test
 holds it equal to that of the public function, and the limits of the search to those of the config.

@@ -1,4 +1,4 @@
-"""What is added to errors of usage: the option, key or quotation marks that were meant.
+"""Hints at errors of usage: the option, key or quotation marks that were meant.
 
 typer does not export the classes of its errors, so they are told apart by the names of their classes.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def add_hint(error: Any) -> None:
-    """Add to an error of the option parser what was probably meant."""
+    """Add a hint at the probable meaning to an error of the option parser."""
     kind = type(error).__name__
     if kind == "NoSuchOption":
         _hint_at_option(error)
@@ -22,7 +22,7 @@ def add_hint(error: Any) -> None:
 
 
 def hint_at_setting(overrides: Sequence[str] | None) -> str:
-    """What to add to an error about a word that may be the value of a setting: --set KEY VALUE."""
+    """The hint at an error about a word that may be the value of a setting: --set KEY VALUE."""
     keys = [setting for setting in overrides or () if "=" not in setting]
     return f"; a key is set without a space: --set {keys[-1]}=VALUE" if keys else ""
 
@@ -77,7 +77,7 @@ def _matching_settings(command: Any, option: str) -> list[str]:
 
 
 def _typed_value(option: str) -> str:
-    """What was typed behind an option, as `--lr 3` or `--lr=3`, for a shell; VALUE if nothing was."""
+    """The value that was typed behind an option, as `--lr 3` or `--lr=3`, for a shell; VALUE if none was."""
     for place, word in enumerate(sys.argv):
         name, _, value = word.partition("=")
         if name == option:
@@ -87,7 +87,7 @@ def _typed_value(option: str) -> str:
 
 
 def _hint_at_extra_argument(error: Any) -> None:
-    """Add to the error of an argument too many what it may be: a model without its option, or words without quotes."""
+    """Add a hint to the error of an argument too many: a model without its option, or words without quotes."""
     # The parser's message ends with the words that are too many, in parentheses.
     word = error.message.partition(" (")[2].removesuffix(")")
     parameters = error.ctx.command.params

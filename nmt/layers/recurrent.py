@@ -172,13 +172,16 @@ class PlainSteps(RecurrentSteps):
     def step(self, projected: Tensor, extra: Tensor | None, state: RecurrentState) -> LayerOutputs:
         """Run one step of all layers."""
         # [L, B, H] for each part of the state -> for each layer its parts, [B, H]
-        last_states = list(zip(*(part.unbind() for part in state), strict=True))
+        unbound = [part.unbind() for part in state]
+        last_states = list(zip(*unbound, strict=True))
         states = [self.layers[0].step(projected, extra, last_states[0])]
         for layer, last_state in zip(self.layers[1:], last_states[1:], strict=True):
             below = self.dropout(states[-1][0])
             states.append(layer.step(layer.bias.expand_as(projected), below, last_state))
         output = states[-1][0]
-        return (output,), tuple(torch.stack(parts) for parts in zip(*states, strict=True))
+        # The parts of each layer's state -> [L, B, H] for each part
+        new_state = tuple(torch.stack(parts) for parts in zip(*states, strict=True))
+        return (output,), new_state
 
 
 class _LSTMSteps:
@@ -217,9 +220,11 @@ class _OneStateSteps:
 
     def step(self, gates: Tensor, inputs: Tensor | None, state: RecurrentState) -> RecurrentState:
         """Run one step; see `_LSTMSteps.step`."""
-        [hidden] = state
-        gates = gates if inputs is None else gates + self.input_weight(inputs)
-        return (self.update(gates, self.hidden_weight(hidden) + self.hidden_bias, hidden),)
+        (hidden,) = state
+        if inputs is not None:
+            gates = gates + self.input_weight(inputs)
+        from_hidden = self.hidden_weight(hidden) + self.hidden_bias
+        return (self.update(gates, from_hidden, hidden),)
 
 
 class NormalizedLayer(RecurrentStack):
@@ -259,12 +264,21 @@ class NormalizedLayer(RecurrentStack):
         return torch.cat([norm(part) for norm, part in zip(norms, parts, strict=True)], dim=-1)
 
     def update(self, gates: Tensor, from_hidden: Tensor, state: RecurrentState) -> RecurrentState:
-        """Run one step of the cell, given the normalised inputs of its gates, [B, gates] each, and parts [B, H]."""
+        """Run one step of the cell.
+
+        Args:
+            gates: The normalised part of the gates from the input, [B, gates].
+            from_hidden: The normalised part of the gates from the hidden state, [B, gates].
+            state: h, and of an LSTM c, [B, H] each.
+        """
         if self.cell in UPDATES:
-            return (UPDATES[self.cell](gates, from_hidden, state[0]),)
+            hidden = UPDATES[self.cell](gates, from_hidden, state[0])
+            return (hidden,)
         input_gate, forget_gate, candidate, output_gate = (gates + from_hidden).chunk(4, dim=-1)
         cell = forget_gate.sigmoid() * state[1] + input_gate.sigmoid() * candidate.tanh()
-        return output_gate.sigmoid() * self.cell_norm[0](cell).tanh(), cell
+        (cell_norm,) = self.cell_norm
+        hidden = output_gate.sigmoid() * cell_norm(cell).tanh()
+        return hidden, cell
 
     def forward(self, inputs: Tensor, state: RecurrentState) -> LayerOutputs:
         """Run step by step; only W x is computed for all steps at once."""
@@ -273,7 +287,8 @@ class NormalizedLayer(RecurrentStack):
         parts = tuple(part.squeeze(0) for part in state)
         outputs: list[Tensor] = []
         for step_gates in gates.unbind(1):
-            parts = self.update(step_gates, self.normalize(hidden_weight(parts[0]), self.hidden_norms), parts)
+            from_hidden = self.normalize(hidden_weight(parts[0]), self.hidden_norms)
+            parts = self.update(step_gates, from_hidden, parts)
             outputs.append(parts[0])
         return (torch.stack(outputs, dim=1),), tuple(part.unsqueeze(0) for part in parts)
 
@@ -291,7 +306,9 @@ class NormalizedSteps(RecurrentSteps):
 
     def __init__(self, layer: NormalizedLayer) -> None:
         self.layer = layer
-        self.input_weight, self.extra_weight = map(StepWeight, _split_input(layer.weight_input, layer.input_size))
+        known, extra = _split_input(layer.weight_input, layer.input_size)
+        self.input_weight = StepWeight(known)
+        self.extra_weight = StepWeight(extra)
         self.hidden_weight = StepWeight(layer.weight_hidden)
 
     def project(self, inputs: Tensor) -> Tensor:
@@ -352,14 +369,14 @@ class LayeredStack(RecurrentStack):
     ) -> None:
         super().__init__(section, input_size, section.num_layers)
         self.extra_to_all = section.context_to == "all"
-        above = (section.hidden_size, extra_size if self.extra_to_all else 0)
-        sizes = [(input_size, extra_size)] + [above] * (section.num_layers - 1)
-        self.layers: Sequence[RecurrentStack] = nn.ModuleList(  # type: ignore[assignment]
-            single_layer(section, *pair) for pair in sizes
-        )
-        self.connections: Sequence[Connection] = nn.ModuleList(  # type: ignore[assignment]
-            Connection(section, section.hidden_size, dropout) for _ in sizes[1:]
-        )
+        # Layers above the first read the layer below, and the extra input only if it goes to all of them.
+        extra_size_above = extra_size if self.extra_to_all else 0
+        layers = [single_layer(section, input_size, extra_size)]
+        for _ in range(section.num_layers - 1):
+            layers.append(single_layer(section, section.hidden_size, extra_size_above))
+        connections = [Connection(section, section.hidden_size, dropout) for _ in layers[1:]]
+        self.layers: Sequence[RecurrentStack] = nn.ModuleList(layers)  # type: ignore[assignment]
+        self.connections: Sequence[Connection] = nn.ModuleList(connections)  # type: ignore[assignment]
 
     def forward(self, inputs: Tensor, state: RecurrentState) -> LayerOutputs:
         """Run all steps layer by layer."""
@@ -414,17 +431,20 @@ class LayeredSteps(RecurrentSteps):
 
 def single_layer(section: RecurrentSection, input_size: int, extra_size: int = 0) -> RecurrentStack:
     """One layer, with layer normalisation inside its cell if the section says so."""
-    return (NormalizedLayer if section.layer_norm == "cell" else PlainStack)(section, input_size, extra_size)
+    if section.layer_norm == "cell":
+        return NormalizedLayer(section, input_size, extra_size)
+    return PlainStack(section, input_size, extra_size)
 
 
 def build_stack(
     section: RecurrentDecoderSection, input_size: int, extra_size: int = 0, dropout: float = 0.0
 ) -> RecurrentStack:
-    """Build the fastest stack that has what the section asks for; see `LayeredStack`."""
-    above = section.context_to, section.attend_from  # reads the extra input; its output is needed
-    if section.residual or section.layer_norm != "none" or above != ("first", "top"):
-        return LayeredStack(section, input_size, extra_size, dropout)
-    return PlainStack(section, input_size, extra_size, section.num_layers, dropout)
+    """Build the fastest stack with all the properties that the section sets; see `LayeredStack`."""
+    # torch's own stacks give the extra input to the first layer, and return the outputs of the top one.
+    is_plain = not section.residual and section.layer_norm == "none"
+    if is_plain and section.context_to == "first" and section.attend_from == "top":
+        return PlainStack(section, input_size, extra_size, section.num_layers, dropout)
+    return LayeredStack(section, input_size, extra_size, dropout)
 
 
 def _norms(sizes: list[int]) -> Sequence[nn.LayerNorm]:
@@ -433,7 +453,8 @@ def _norms(sizes: list[int]) -> Sequence[nn.LayerNorm]:
 
 def _by_layer(state: RecurrentState) -> list[RecurrentState]:
     """The state of each layer: parts [L, B, H] -> L states with parts [1, B, H]."""
-    return list(zip(*(part.split_with_sizes([1] * len(part)) for part in state), strict=True))
+    split = [part.split_with_sizes([1] * len(part)) for part in state]  # for each part its layers
+    return list(zip(*split, strict=True))
 
 
 def _split_input(weight: Tensor, input_size: int) -> tuple[Tensor, Tensor]:

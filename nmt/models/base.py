@@ -19,7 +19,7 @@ WordChooser = Callable[[int, Tensor], Tensor]
 
 
 class Task(nn.Module, ABC):
-    """What training needs of a model."""
+    """The part of a model that training needs."""
 
     @abstractmethod
     def forward(self, batch: Batch, choose: WordChooser | None = None, label_smoothing: float = 0.0) -> Tensor:
@@ -117,14 +117,14 @@ class Encoder(nn.Module, ABC):
 
 
 class DecoderMemory(Protocol):
-    """What a decoder computes of sources once. It belongs to sentences: hypotheses share it, nothing reorders it."""
+    """The result of a decoder's work on sources. It belongs to sentences: hypotheses share it, nothing reorders it."""
 
     def select(self, sentences: Tensor) -> Self:
         """The memory of the sentences with these indices, which a search still works on."""
 
 
 class DecoderState(Protocol):
-    """What a decoder carries from one target word to the next. It belongs to hypotheses: one row each."""
+    """The state that a decoder carries from one target word to the next. It belongs to hypotheses: one row each."""
 
     def select(self, rows: Tensor, layout: Layout) -> Self:
         """The state of the hypotheses in these rows, perhaps repeated, which belong to sentences as `layout` says.
@@ -182,7 +182,7 @@ class Decoder(nn.Module, ABC, Generic[Memory, State, Weights]):
     max_length: int | None = None
     """Longest target that it can write, in tokens with EOS; None: any."""
     parts: ClassVar[Mapping[str, str]] = {"output": "output"}
-    """What its weights count as in reports, by the prefix of their names; the others count as `decoder`."""
+    """Part of the model in reports, by the prefix of a weight's name; the other weights count as `decoder`."""
 
     @property
     @abstractmethod
@@ -279,7 +279,7 @@ class Decoder(nn.Module, ABC, Generic[Memory, State, Weights]):
         return torch.stack(readouts, dim=1), torch.stack(alignments, dim=1), torch.stack(inputs, dim=1)
 
     def inspect(self, tgt_in: Tensor, encoded: EncoderOutput) -> tuple[DecoderOutput, AttentionDetails]:
-        """`forward`, and what `attention` computed on the way for the first of the sources."""
+        """`forward`, and the details of `attention` for the first of the sources."""
         with self.attention.recording() as calls:
             output: DecoderOutput = self(tgt_in, encoded)
         final = None if encoded.final_state is None else encoded.final_state[:1]

@@ -16,7 +16,7 @@ _NAMES = {"bleu": "BLEU", "chrf": "chrF", "loss": "loss", "perplexity": "perplex
 
 
 def make_card(config: Config, metadata: Mapping[str, Any]) -> str:
-    """Describe a model in Markdown: what it translates, how it was trained, its scores and its limits.
+    """Describe a model in Markdown: its languages, how it was trained, its scores and its limits.
 
     Args:
         config: Its config.
@@ -63,12 +63,12 @@ def _files_of_training(files: Sequence[str]) -> Sequence[str]:
 
 
 def describe_model(config: Config, metadata: Mapping[str, Any], call: Callable[[str], str] = str) -> dict[str, str]:
-    """What a model is and how it was trained, in a few words each.
+    """The kind of a model and how it was trained, in a few words each.
 
     Args:
         config: Its config.
         metadata: Content of `model.json`, whose values may be damaged.
-        call: What a file of a corpus is called, by its path or URL.
+        call: Returns the name of a file of a corpus, given its path or URL.
     """
     model = config.model
     data = metadata.get("data")

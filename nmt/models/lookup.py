@@ -43,11 +43,14 @@ def find_data(saved: SavedModel) -> Path:
     data = saved.metadata.get("data")
     path = data.get("path") if isinstance(data, dict) else None
     if isinstance(path, str) and path and "\0" not in path:
-        run = next((folder for folder in saved.path.resolve().parents if (folder / MARKER).is_file()), None)
-        location = (run or saved.path.resolve()) / path
+        # The path is relative to the run that the model is in, or to the model itself if it is in none.
+        model = saved.path.resolve()
+        runs = [folder for folder in model.parents if (folder / MARKER).is_file()]
+        location = (runs[0] if runs else model) / path
         if (location / DATA_MARKER).is_file():
             location = location.resolve()
-            return Path(os.path.relpath(location)) if location.is_relative_to(Path.cwd()) else location
+            is_below = location.is_relative_to(Path.cwd())
+            return Path(os.path.relpath(location)) if is_below else location
     raise CheckpointError(
         "{model}: the data it was trained on is no longer there; give it with {data}",
         model=saved.path,
@@ -75,8 +78,11 @@ def newest_run() -> tuple[Path, int]:
 
 def find_run(path: Path) -> Path:
     """The path, or the run of this name under `runs` if there is no such path."""
-    named = RUNS / path.name
-    return named if path == Path(path.name) and not path.exists() and (named / MARKER).is_file() else path
+    run = RUNS / path.name
+    is_name = path == Path(path.name)
+    if is_name and not path.exists() and (run / MARKER).is_file():
+        return run
+    return path
 
 
 def find_model(path: Path | None) -> Path:
@@ -105,7 +111,8 @@ def describe_stop(model: Path) -> str | None:
 
     if read_value(model.parent, "state") in (None, "finished"):
         return None
-    updates, planned = (count(read_value(model.parent, name)) for name in ("updates", "total_updates"))
+    updates = count(read_value(model.parent, "updates"))
+    planned = count(read_value(model.parent, "total_updates"))
     return f"its training has not finished: update {updates} of {planned}"
 
 

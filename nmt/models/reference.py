@@ -295,8 +295,8 @@ def multi_head(
     with the vectors of the same layer as h: all of them in an encoder, those up to x in a decoder.
 
     Args:
-        x: What asks, [K].
-        h: What it may read, each [D].
+        x: Vector that asks, [K].
+        h: Vectors that it may read, each [D].
         W_q: [heads * d, K]; W_k and W_v: [heads * d, D].
         W_o: [K, heads * d].
         num_heads: Heads.
@@ -325,7 +325,7 @@ def feed_forward(x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor) 
 def pre_norm(f: Callable[[Tensor], Tensor], x: Tensor, norm: Norm) -> Tensor:
     """A sublayer f with pre-norm (Nguyen & Salazar, 2019, eq. 3): x + f(norm(x)).
 
-    What self-attention and attention to the source read besides x is normalised (or an encoder state) too.
+    The vectors that self-attention and attention to the source read besides x are normalised (or an encoder state) too.
     """
     return x + f(norm(x))
 

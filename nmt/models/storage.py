@@ -5,10 +5,10 @@ nothing is allocated before the names, shapes and types in the header of the wei
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -61,7 +61,7 @@ class SavedModel(WithText):
 
     @property
     def identity(self) -> str:
-        """What names its weights, wherever they lie: the first 12 digits of the SHA-256 checksum of their file.
+        """The name of its weights, wherever they lie: the first 12 digits of the SHA-256 checksum of their file.
 
         Raises:
             CheckpointError: The file is no longer there.
@@ -116,22 +116,33 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, st
 
 def _without_paths(config: Config) -> Config:
     """The config with local paths of the training machine reduced to their last part."""
-
-    def cut(path: str | None) -> str | None:
-        if path is None or "://" in path:
-            return path
-        local = PurePath(path)
-        return local.name if local.is_absolute() or ".." in local.parts or path.startswith("~") else path
-
-    source, test = (tuple(map(cut, files)) for files in (config.data.source, config.data.test))
-    further = config.data.extra.items()
-    extra = {name: corpus.model_copy(update={"source": tuple(map(cut, corpus.source))}) for name, corpus in further}
-    data = {"source": source, "test": test, "extra": extra, "directory": cut(config.data.directory)}
+    extra = {}
+    for name, corpus in config.data.extra.items():
+        extra[name] = corpus.model_copy(update={"source": _cut_paths(corpus.source)})
+    data = {
+        "source": _cut_paths(config.data.source),
+        "test": _cut_paths(config.data.test),
+        "extra": extra,
+        "directory": _cut_path(config.data.directory),
+    }
     sections = {
         "data": config.data.model_copy(update=data),
-        "parent": config.parent.model_copy(update={"run": cut(config.parent.run)}),
+        "parent": config.parent.model_copy(update={"run": _cut_path(config.parent.run)}),
     }
     return config.model_copy(update=sections)
+
+
+def _cut_paths(paths: Iterable[str]) -> tuple[str | None, ...]:
+    return tuple(map(_cut_path, paths))
+
+
+def _cut_path(path: str | None) -> str | None:
+    """The last part of a path that shows folders of the machine; URLs and paths inside the current folder stay."""
+    if path is None or "://" in path:
+        return path
+    local = PurePath(path)
+    is_outside = local.is_absolute() or ".." in local.parts or path.startswith("~")
+    return local.name if is_outside else path
 
 
 def _weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -243,62 +254,91 @@ def read_weights(model: nn.Module, path: Path) -> None:
     """
     if not path.is_file():
         raise CheckpointError(f"{path}: missing; the model directory is incomplete")
+    # The names of each tensor: tied weights are one tensor with several names, stored under one of them.
     wanted: dict[Tensor, list[str]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         wanted.setdefault(tensor, []).append(name)
     stored = _read_header(path)
-    if fault := _find_mismatch(wanted, {name: kind for name, (kind, _) in stored.items()}):
+    fault = _find_mismatch(wanted, stored)
+    if fault:
         raise CheckpointError(f"{path}: weights do not match config and vocabulary: {fault}")
     weights: dict[str, Tensor] = {}
     with path.open("rb") as file:
         for tensor, names in wanted.items():
             value = torch.empty(tensor.shape, dtype=tensor.dtype)
-            file.seek(next(stored[name][1] for name in names if name in stored))
+            file.seek(stored[_stored_name(names, stored)].offset)
             file.readinto(value.numpy().reshape(-1).view(np.uint8).data)  # mapping the file would need twice the memory
-            parameter = nn.Parameter(value, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else value
-            weights |= dict.fromkeys(names, parameter)  # so that tied weights stay one tensor
+            if isinstance(tensor, nn.Parameter):
+                value = nn.Parameter(value, tensor.requires_grad)
+            for name in names:
+                weights[name] = value
     model.load_state_dict(weights, assign=True)
 
 
 _TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.int32: "I32", torch.bool: "BOOL"}
-_Kind = tuple[str, list[int]]
-"""Type and shape of a tensor, as in a safetensors header."""
+_LENGTH_SIZE = 8
+"""Bytes at the beginning of a safetensors file, which are the size of the header after them."""
 
 
-def _read_header(path: Path) -> dict[str, tuple[_Kind, int]]:
-    """Type, shape and offset of each stored tensor; the library checks that they match the file.
+class _Stored(NamedTuple):
+    """A tensor in a safetensors file.
+
+    Attributes:
+        dtype: Its type, as in the header.
+        shape: Its shape.
+        offset: Place of its first byte in the file.
+    """
+
+    dtype: str
+    shape: list[int]
+    offset: int
+
+
+def _read_header(path: Path) -> dict[str, _Stored]:
+    """The stored tensors by name; the library checks that they match the file.
 
     Raises:
         CheckpointError: They do not match.
     """
     try:
         with path.open("rb") as file:
-            size = int.from_bytes(file.read(8), "little")
+            size = int.from_bytes(file.read(_LENGTH_SIZE), "little")
             if size > MAX_HEADER:
                 raise ValueError(f"a header of {size:,} bytes")
             header = json.loads(file.read(size))
+        # Checked here, as a header may claim more than can be mapped.
+        begin = _LENGTH_SIZE + size
         ends = [part["data_offsets"][1] for name, part in header.items() if name != "__metadata__"]
-        if 8 + size + max(ends, default=0) != path.stat().st_size:  # which may be more than can be mapped
+        if begin + max(ends, default=0) != path.stat().st_size:
             raise ValueError(f"{path.stat().st_size:,} bytes")
+        stored = {}
         with safe_open(path, framework="pt") as checked:
-            parts = {name: checked.get_slice(name) for name in checked.keys()}  # noqa: SIM118
-            kinds = {name: (part.get_dtype(), part.get_shape()) for name, part in parts.items()}
-        return {name: (kind, 8 + size + header[name]["data_offsets"][0]) for name, kind in kinds.items()}
+            for name in checked.keys():  # noqa: SIM118
+                part = checked.get_slice(name)
+                offset = begin + header[name]["data_offsets"][0]
+                stored[name] = _Stored(part.get_dtype(), part.get_shape(), offset)
+        return stored
     except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         reason = shorten(str(error))
         raise CheckpointError(f"{path}: damaged or truncated ({reason}); copy the model again") from None
 
 
-def _find_mismatch(wanted: Mapping[Tensor, list[str]], stored: Mapping[str, _Kind]) -> str:
+def _stored_name(names: Sequence[str], stored: Collection[str]) -> str:
+    """The name under which a tensor with these names is stored; the first of them if it is not stored."""
+    return next((name for name in names if name in stored), names[0])
+
+
+def _find_mismatch(wanted: Mapping[Tensor, list[str]], stored: Mapping[str, _Stored]) -> str:
     """The first difference between wanted and stored tensors; empty if there is none."""
-    needed: dict[str, _Kind] = {}
+    nothing: tuple[str, list[int]] = ("nothing", [])
+    needed: dict[str, tuple[str, list[int]]] = {}
     for tensor, names in wanted.items():
-        name = next((name for name in names if name in stored), names[0])
-        needed[name] = _TYPES.get(tensor.dtype, str(tensor.dtype)), list(tensor.shape)
-    for name in sorted({*needed, *stored}):
-        absent: tuple[str, list[int]] = ("nothing", [])
-        kind, shape = needed.get(name, absent)
-        stored_kind, stored_shape = stored.get(name, absent)
-        if (kind, shape) != (stored_kind, stored_shape):
-            return f"{shorten(name)} should be {kind} {shape}, found {stored_kind} {shorten(str(stored_shape))}"
+        dtype = _TYPES.get(tensor.dtype, str(tensor.dtype))
+        needed[_stored_name(names, stored)] = (dtype, list(tensor.shape))
+    there = {name: (tensor.dtype, tensor.shape) for name, tensor in stored.items()}
+    for name in sorted({*needed, *there}):
+        dtype, shape = needed.get(name, nothing)
+        stored_dtype, stored_shape = there.get(name, nothing)
+        if (dtype, shape) != (stored_dtype, stored_shape):
+            return f"{shorten(name)} should be {dtype} {shape}, found {stored_dtype} {shorten(str(stored_shape))}"
     return ""

@@ -60,20 +60,25 @@ def grow_tree(steps: Sequence[SearchStep]) -> BeamTree:
         steps: All steps of the search.
     """
     nodes: list[Node] = []
-    rows: Sequence[int] = [-1] * len(steps[0].choice.parents.flatten())
+    # The number of the node of each row of the search: before the first step there are none.
+    rows = [-1] * len(steps[0].choice.parents.flatten())
     for step in steps:
         assert step.alignment is not None
-        choice = step.choice
-        totals, words, parents, scores = (
-            part.flatten().tolist() for part in (choice.totals, choice.words, choice.parents, step.scores)
-        )
+        totals = step.choice.totals.flatten().tolist()
+        words = step.choice.words.flatten().tolist()
+        parents = step.choice.parents.flatten().tolist()
+        scores = step.scores.flatten().tolist()
+        # A node for each beam slot that has a hypothesis.
         numbers = []
         for total, word, parent, score in zip(totals, words, parents, scores, strict=True):
-            numbers.append(len(nodes) if math.isfinite(total) else -1)
-            if math.isfinite(total):
-                ended = score if math.isfinite(score) else None
-                nodes.append(Node(rows[parent], word, total, ended, step.alignment[parent].cpu()))
-        slots = range(len(numbers)) if step.slots is None else step.slots.tolist()
-        rows = [numbers[slot] for slot in slots]
-    ends = [number for number, node in enumerate(nodes) if node.score is not None]
-    return BeamTree(nodes, sorted(ends, key=lambda number: -(nodes[number].score or 0.0)))
+            if not math.isfinite(total):
+                numbers.append(-1)
+                continue
+            numbers.append(len(nodes))
+            score_at_end = score if math.isfinite(score) else None
+            nodes.append(Node(rows[parent], word, total, score_at_end, step.alignment[parent].cpu()))
+        # The slots that continue become the rows of the next step.
+        rows = numbers if step.slots is None else [numbers[slot] for slot in step.slots.tolist()]
+    ends = [(node.score, number) for number, node in enumerate(nodes) if node.score is not None]
+    best = sorted(ends, key=lambda end: -end[0])
+    return BeamTree(nodes, [number for _, number in best])

@@ -136,11 +136,13 @@ class DemandedWords:
 
     def __init__(self, demanded: Sequence[Sequence[int]], reserved: Sequence[int] = ()) -> None:
         self.demanded = demanded
-        self.reserved = sorted({*reserved, *(word for words in demanded for word in words)})
-        counts = [Counter(words) for words in demanded]
-        self.counts = torch.tensor([[count[word] for word in self.reserved] for count in counts]).view(
-            len(demanded), len(self.reserved)
-        )
+        self.reserved = sorted(set(reserved).union(*demanded))
+        # How often each sentence's translation must have each reserved word, [sentences, reserved words].
+        flat: list[int] = []
+        for words in demanded:
+            count = Counter(words)
+            flat += [count[word] for word in self.reserved]
+        self.counts = torch.tensor(flat, dtype=torch.long).view(len(demanded), len(self.reserved))
 
     def select(self, sentences: Sequence[int]) -> Self:
         """See `Constraint.select`."""

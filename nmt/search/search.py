@@ -104,7 +104,7 @@ def search(stepper: Stepper[Any], src: Tensor, src_lengths: Tensor, settings: Se
         stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
-        settings: What to search for.
+        settings: The settings of the search.
 
     Returns:
         For each source its hypotheses, best first, whether they reached EOS or the maximum length; at least one,
@@ -125,16 +125,17 @@ def search_steps(stepper: Stepper[Any], src: Tensor, src_lengths: Tensor, settin
         stepper: The model.
         src: Padded source ids that end in EOS, [B, S].
         src_lengths: Their true lengths, [B].
-        settings: What to search for.
+        settings: The settings of the search.
 
     Returns:
         The record of each step.
     """
     strategy = settings.strategy
     scoring = settings.scoring
+    constraints = list(settings.constraints)
     fewest = settings.lengths.fewest(src_lengths)
-    shortest = [MinLength(fewest)] if bool((fewest > 0).any()) else []
-    constraints = [*shortest, *settings.constraints]
+    if bool((fewest > 0).any()):
+        constraints.insert(0, MinLength(fewest))
     limits = settings.lengths.most(src_lengths)
     beam = _begin(stepper, src, src_lengths, limits, settings)
     steps: list[SearchStep] = []
@@ -161,14 +162,16 @@ def search_steps(stepper: Stepper[Any], src: Tensor, src_lengths: Tensor, settin
         if slots is not None and not len(slots):
             break
         # From the grid back to rows: [B, N] -> [R'], without ended hypotheses and finished sentences.
-        rows = parents if slots is None else parents.index_select(0, slots)
-        state = stepper.select(state, rows, layout, remaining)
+        rows = parents
         words = choice.words.flatten()
         totals = choice.totals.masked_fill(~alive, -torch.inf).flatten()
         if slots is not None:
+            rows = rows.index_select(0, slots)
             words = words.index_select(0, slots)
             totals = totals.index_select(0, slots)
-            received = received if received is None else received.index_select(0, slots)
+            if received is not None:
+                received = received.index_select(0, slots)
+        state = stepper.select(state, rows, layout, remaining)
         prefixes = beam.prefixes
         if constraints:
             prefixes = torch.cat([prefixes.index_select(0, rows), words.unsqueeze(1)], dim=1)
@@ -205,17 +208,18 @@ def _score_ended(
     """Score the hypotheses that end at a step, and choose those that continue.
 
     Returns:
-        Scores of those that end, -inf for the others, [B, N]; whether each of the others continues, [B, N]; the
-        updated sentences.
+        Scores of those that end, -inf for the others, [B, N]; True at those that continue, [B, N]; the updated
+        sentences.
     """
     limits = sentences.limits
     alive = choice.totals.isfinite()
     complete = alive & (choice.words == EOS_ID)
-    ending = complete | (alive & (limits <= length).unsqueeze(1))
+    ending = complete | (alive & (limits <= length).unsqueeze(1))  # at EOS, or at the maximum length
     scores = choice.totals / scoring.norm(length)
     if coverage is not None:
         scores = scores + coverage
     scores = scores.masked_fill(~ending, -torch.inf)
+    # The best scores of complete hypotheses, of this step and of earlier ones.
     ended = torch.cat([sentences.best, scores.masked_fill(~complete, -torch.inf)], dim=1)
     best = ended.topk(sentences.best.size(1), dim=1).values
     rest = choice.totals.masked_fill(~alive | ending, -torch.inf)
@@ -239,17 +243,24 @@ def _continue(alive: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None, 
         return None, None, Layout(*alive.shape)
     alive = to_host(alive)
     slots = alive.flatten().nonzero().squeeze(1)
-    counts = alive.sum(dim=1)
-    remaining = counts.nonzero().squeeze(1)
-    if compact := len(remaining) <= FULL * len(alive):
-        alive = alive[remaining]
-        counts = counts[remaining]
+
+    # Finished sentences leave the batch only when there are many of them.
+    counts = alive.sum(dim=1)  # hypotheses of each sentence
+    unfinished = counts.nonzero().squeeze(1)
+    remaining = None
+    if len(unfinished) <= FULL * len(alive):
+        remaining = unfinished.to(device)
+        alive = alive[unfinished]
+        counts = counts[unfinished]
+
+    # The grid is as wide as the sentence with most hypotheses; those of a sentence move to its first slots.
     width = int(counts.max()) if len(counts) else 0
     new_slots = None
-    if len(slots) < len(alive) * width:  # hypotheses of a sentence move to its first slots
-        rank = alive.cumsum(dim=1) - 1 + width * torch.arange(len(alive)).unsqueeze(1)
-        new_slots = rank[alive].to(device)
-    return remaining.to(device) if compact else None, slots.to(device), Layout(len(alive), width, new_slots)
+    if len(slots) < len(alive) * width:
+        first_slots = width * torch.arange(len(alive)).unsqueeze(1)
+        ranks = alive.cumsum(dim=1) - 1
+        new_slots = (first_slots + ranks)[alive].to(device)
+    return remaining, slots.to(device), Layout(len(alive), width, new_slots)
 
 
 def _attended(alignment: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ class Searcher:
         self._cached: tuple[int, Stepper[Any]] | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        """What is pickled: not the prepared weights, which are made again."""
+        """The pickled attributes: not the prepared weights, which are made again."""
         return {**vars(self), "_cached": None}
 
     def search(

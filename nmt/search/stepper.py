@@ -83,17 +83,21 @@ class Seq2SeqStepper:
 
     def step(self, words: Tensor, state: Seq2SeqState) -> tuple[Tensor, Tensor, Seq2SeqState]:
         """One step of the decoder; see `Stepper.step`."""
-        logits, alignment, new = self.model.decoder.step(words, *state, self.weights)
-        log_probs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
+        memory, hypotheses = state
+        logits, alignment, hypotheses = self.model.decoder.step(words, memory, hypotheses, self.weights)
+        exact = torch.promote_types(logits.dtype, torch.float32)
+        log_probs = logits.to(exact).log_softmax(dim=-1)
         log_probs[:, [PAD_ID, BOS_ID]] = -torch.inf  # neither can be part of a translation
-        return log_probs, alignment, (state[0], new)
+        return log_probs, alignment, (memory, hypotheses)
 
     def select(
         self, state: Seq2SeqState, rows: Tensor, layout: Layout, sentences: Tensor | None = None
     ) -> Seq2SeqState:
         """Rows of the decoder's state; see `Stepper.select`."""
         memory, hypotheses = state
-        return memory if sentences is None else memory.select(sentences), hypotheses.select(rows, layout)
+        if sentences is not None:
+            memory = memory.select(sentences)
+        return memory, hypotheses.select(rows, layout)
 
 
 class EnsembleStepper:

@@ -102,7 +102,7 @@ class Item:
 
 
 class Service:
-    """What the server does for each kind of request.
+    """The work of the server for each kind of request.
 
     Args:
         directions: The models.
@@ -223,7 +223,7 @@ class Service:
         return await asyncio.to_thread(self.directions.detect, asked.q)
 
     async def explore(self, asked: ExploreRequest, record: Record) -> dict[str, Any]:
-        """What a model does with a sentence, for the page that shows it."""
+        """A model's work on a sentence, for the page that shows it."""
         record.sentences = 1
         client = self._account(record.client, asked.api_key)
         with self._pool.in_use() as directions:
@@ -351,7 +351,7 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
 
 
 def _add_headers(headers: MutableHeaders, record: Record) -> None:
-    """Complete the headers of a reply: the models that translated, and what every reply has."""
+    """Complete the headers of a reply: the models that translated, and the headers of every reply."""
     if record.models:
         headers[IDENTITY] = ", ".join(model.identity for model in record.models)
     for name, value in HEADERS.items():
@@ -413,7 +413,7 @@ class App:
     """The server as an ASGI application: routes behind checks of access; it records each request.
 
     Args:
-        service: What it does.
+        service: Its work.
         pages: Web pages that may use it.
         write: Receives a record of each request.
     """

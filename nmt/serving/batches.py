@@ -20,7 +20,7 @@ from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 
 THREAD = "nmt model "
-"""What the names of the models' threads begin with."""
+"""Beginning of the names of the models' threads."""
 LONG = 50
 """Sentences with more tokens do not share a batch with shorter ones, which would have to wait for them."""
 
@@ -48,11 +48,11 @@ class Translated(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    """A sentence in the queue, or a function.
+    """A sentence in the queue, or a function that is called in place of translating.
 
     Attributes:
-        number: Its index in its request.
-        tokens: Its length; that of a function is the number of tokens that could be translated meanwhile.
+        number: Its index in its request; 0 of a function.
+        tokens: Its length; of a function, the number of tokens that could be translated meanwhile.
     """
 
     number: int
@@ -83,7 +83,7 @@ class _Job:
         waiting: The sentences that have not begun, long ones last.
         places: Places that these take in the queue.
         had: Tokens that it has had, on the clock of its client.
-        result: Receives what `Batcher.translate` or the work returns.
+        result: Receives the result of `Batcher.translate` or of the work.
         translations: Those of the sentences that are done, by index.
         batch: Size of the largest batch that any of them was in.
         arrived: When it was queued, in seconds of the monotonic clock.
@@ -104,10 +104,11 @@ class _Job:
     arrived: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        lengths = [self.cost] if self.work else map(len, self.units)
-        waiting = map(_Waiting, range(len(self.units)), lengths)
-        self.waiting = deque(sorted(waiting, key=lambda job: job.tokens > LONG))
-        self.places = sum(job.places for job in self.waiting)
+        lengths = [self.cost] if self.work else [len(unit) for unit in self.units]
+        waiting = [_Waiting(number, length) for number, length in enumerate(lengths)]
+        waiting.sort(key=lambda sentence: sentence.tokens > LONG)
+        self.waiting = deque(waiting)
+        self.places = sum(sentence.places for sentence in waiting)
 
     @property
     def end(self) -> int:
@@ -116,7 +117,7 @@ class _Job:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What its next sentence must have in common with those that share its batch."""
+        """The properties that its next sentence shares with all of its batch."""
         return self.n_best, self.with_alignment, self.work, self.waiting[0].tokens > LONG
 
     def finish(self, result: object) -> None:
@@ -135,7 +136,7 @@ class _Client:
     Attributes:
         jobs: Its requests with sentences in the queue.
         had: Tokens that it has had, on the clock of the batcher.
-        clock: What its request whose turn came last had by then; a new request begins there.
+        clock: Tokens that its request with the latest turn had after it; a new request begins there.
     """
 
     jobs: list[_Job] = field(default_factory=list)
@@ -161,7 +162,7 @@ class Batcher:
         self._max_queue = max_queue
         self._batch_wait = batch_wait
         self._clients: dict[Hashable, _Client] = {}
-        self._clock = 0  # what the client whose turn came last had by then; a new client begins there
+        self._clock = 0  # tokens that the client with the latest turn had after it; a new client begins there
         self._stopping = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name=THREAD + name, daemon=True)
@@ -239,10 +240,10 @@ class Batcher:
 
     def _join(self, job: _Job) -> None:
         """Let a request wait for its turn."""
-        # A client is forgotten when the others have had as much.
-        self._clients = {
-            key: client for key, client in self._clients.items() if client.jobs or client.had > self._clock
-        }
+        # A client without requests is forgotten when the others have had as much.
+        for key, client in list(self._clients.items()):
+            if not client.jobs and client.had <= self._clock:
+                del self._clients[key]
         client = self._clients.setdefault(job.client, _Client())
         if not client.jobs:
             client.had = max(client.had, self._clock)
@@ -263,16 +264,19 @@ class Batcher:
         """The sentences to translate next, by request and index; none when the server is stopping."""
         with self._changed:
             while not self._stopping:
-                size = self.translator.options.batch_size
-                if not (jobs := self._jobs()):
+                jobs = self._jobs()
+                if not jobs:
                     self._clients.clear()
                     self._clock = 0
                     self._changed.wait()
                     continue
-                left = min(job.arrived for job in jobs) + self._batch_wait - time.monotonic()
-                if left <= 0 or sum(len(job.waiting) for job in jobs) >= size:
+                # A batch begins when it is full, or when its first sentence has waited long enough.
+                size = self.translator.options.batch_size
+                is_full = sum(len(job.waiting) for job in jobs) >= size
+                seconds = min(job.arrived for job in jobs) + self._batch_wait - time.monotonic()
+                if is_full or seconds <= 0:
                     return self._take(size)
-                self._changed.wait(left)
+                self._changed.wait(seconds)
             return []
 
     def _take(self, size: int) -> list[tuple[_Job, int]]:
@@ -280,23 +284,26 @@ class Batcher:
         batch: list[tuple[_Job, int]] = []
         kind: object = None
         longest = 0
-        left = {client: list(client.jobs) for client in self._clients.values() if client.jobs}
-        while left and len(batch) < size:
-            nexts = [(client, min(jobs, key=attrgetter("end"))) for client, jobs in left.items()]
-            client, job = min(nexts, key=lambda pair: pair[0].had + pair[1].waiting[0].cost)
+        # The requests of each client that may still have sentences for this batch.
+        candidates = {client: list(client.jobs) for client in self._clients.values() if client.jobs}
+        while candidates and len(batch) < size:
+            # The turn: of the clients' next requests the one whose client would be the first to have had its sentence.
+            turns = [(client, min(jobs, key=attrgetter("end"))) for client, jobs in candidates.items()]
+            client, job = min(turns, key=lambda turn: turn[0].had + turn[1].waiting[0].cost)
+            is_first = not batch
+            if is_first:
+                kind = job.kind
+            # A batch of long sentences is smaller, as all are padded to the longest.
             length = max(longest, job.waiting[0].tokens)
             is_crowded = length > LONG and (len(batch) + 1) * length > size * LONG // 4
-            if not batch:
-                kind = job.kind
-            if batch and (job.kind != kind or is_crowded):
-                left[client].remove(job)
-            else:
+            fits = is_first or (job.kind == kind and not is_crowded)
+            if fits:
                 longest = length
-                batch.append((job, self._begin(client, job, is_first=not batch)))
-                if not job.waiting:
-                    left[client].remove(job)
-            if not left[client]:
-                del left[client]
+                batch.append((job, self._begin(client, job, is_first)))
+            if not fits or not job.waiting:
+                candidates[client].remove(job)
+            if not candidates[client]:
+                del candidates[client]
         return batch
 
     def _begin(self, client: _Client, job: _Job, is_first: bool) -> int:
@@ -333,4 +340,5 @@ class Batcher:
             job.translations[number] = hypotheses
             job.batch = max(job.batch, len(batch))
             if len(job.translations) == len(job.units):
-                job.finish(Translated([job.translations[n] for n in range(len(job.units))], job.batch))
+                in_order = [job.translations[index] for index in range(len(job.units))]
+                job.finish(Translated(in_order, job.batch))

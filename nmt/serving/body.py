@@ -32,7 +32,8 @@ def read_key(request: Request, address: dict[str, Any]) -> str | None:
     """Read the API key in the head of a request: `Authorization: Bearer KEY`, or `api_key` in its address."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        return key.strip().encode("latin-1").decode("utf-8", "replace")  # headers are read as Latin-1
+        raw = key.strip().encode("latin-1")  # headers are read as Latin-1
+        return raw.decode("utf-8", "replace")
     return str(address["api_key"]) if "api_key" in address else None
 
 
@@ -84,9 +85,10 @@ def _json_fields(body: bytes) -> dict[str, Any]:
 
 
 def _form_fields(form: bytes, limits: Limits) -> dict[str, Any]:
-    number = limits.max_sentences + MAX_FIELDS
+    most = limits.max_sentences + MAX_FIELDS
     try:
-        return _collect(parse_qsl(form.decode(), keep_blank_values=True, errors="strict", max_num_fields=number))
+        items = parse_qsl(form.decode(), keep_blank_values=True, errors="strict", max_num_fields=most)
+        return _collect(items)
     except ValueError as error:
         raise HTTPException(400, f"the form cannot be read: {error}") from None
 

@@ -1,4 +1,4 @@
-"""Which language a text is in, of those that a server translates: py3langid's model, and what the models can read."""
+"""The language of a text, of those that a server translates: py3langid's model, and the tokens that models know."""
 
 import functools
 import threading

@@ -37,7 +37,7 @@ class ServedModel:
 
 @dataclass(frozen=True, eq=False)
 class ServedDirection:
-    """What translates one language into another: a model, or several that translate together.
+    """The translator of a direction: a model, or several that translate together.
 
     Attributes:
         direction: The languages.
@@ -92,10 +92,12 @@ class Directions(tuple[ServedDirection, ...]):
     @property
     def targets(self) -> dict[str, list[str]]:
         """All languages, source languages first, with those that each is translated into."""
-        targets: dict[str, list[str]] = {direction.source: [] for direction in self}
+        targets: dict[str, list[str]] = {}
         for direction in self:
-            targets[direction.source].append(direction.target)
-        return targets | {direction.target: [] for direction in self if direction.target not in targets}
+            targets.setdefault(direction.source, []).append(direction.target)
+        for direction in self:  # languages that are only translated into
+            targets.setdefault(direction.target, [])
+        return targets
 
     def detect(self, text: str, target: str | None = None) -> list[Detection]:
         """Detect which source language a text is in.
@@ -111,14 +113,18 @@ class Directions(tuple[ServedDirection, ...]):
             Languages, the most probable first; none if nothing is translated into the target.
         """
         begin = text[:READ_TO_DETECT]
+        # The share of known tokens by source language; of several models the one that knows most counts.
         known: dict[str, float] = {}
         for direction in self:
             if target is None or base_language(direction.target) == base_language(target):
                 share = share_known(direction.translator.reader, begin)
                 known[direction.source] = max(share, known.get(direction.source, 0.0))
-        ranked = rank_languages(begin, known) if known else {}
-        detections = [
-            Detection(language, round(100 * probability * known[language], 1))
-            for language, probability in ranked.items()
-        ]
-        return sorted(detections, key=lambda detection: (-detection.confidence, -ranked[detection.language]))
+        if not known:
+            return []
+        probabilities = rank_languages(begin, known)
+        detections = []
+        for language, probability in probabilities.items():
+            confidence = round(100 * probability * known[language], 1)
+            detections.append(Detection(language, confidence))
+        # Equal confidences, which are rounded, are ranked by probability.
+        return sorted(detections, key=lambda detection: (-detection.confidence, -probabilities[detection.language]))

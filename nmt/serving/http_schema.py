@@ -90,7 +90,7 @@ class TranslateReply(BaseModel, use_attribute_docstrings=True):
 TEXTS = {Page: "text/html", bytes: "text/plain"}
 """Media types of replies that are not JSON."""
 Operation = tuple[str, type[AnyRequest] | None, Any, Callable[..., Any]]
-"""A path, the types of its request, None for GET, and of its reply, and what does the work."""
+"""A path, the types of its request, None for GET, and of its reply, and the function that does the work."""
 
 
 class Language(BaseModel, use_attribute_docstrings=True):
@@ -130,7 +130,7 @@ def describe_routes(operations: Sequence[Operation], needs_key: bool = False) ->
     """The OpenAPI document of a server.
 
     Args:
-        operations: What the routes do.
+        operations: The functions of the routes.
         needs_key: True if requests with a text, and /metrics, need a key.
     """
     types = dict.fromkeys(kind for _, *kinds, _ in operations for kind in (*kinds, Error) if kind not in (None, *TEXTS))

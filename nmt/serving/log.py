@@ -23,7 +23,7 @@ _log = logging.getLogger("nmt.serving.requests")
 
 @dataclass
 class Record:
-    """What is logged about a request.
+    """The log entry of a request.
 
     Attributes:
         client: Its address.
@@ -34,7 +34,7 @@ class Record:
         sentences: Sentences that were translated for it.
         milliseconds: Time from its headers to the end of the reply.
         batch: Size of the largest batch that any of its sentences was in.
-        error: What went wrong in the server, if anything: the class of the error, and where.
+        error: The fault in the server, if any: the class of the error, and its place.
         models: The models that answered.
     """
 

@@ -67,7 +67,7 @@ class Piece:
 
 
 def read_html(source: str) -> Document:
-    """Split HTML into running texts and what is between them.
+    """Split HTML into running texts and the markup between them.
 
     Args:
         source: Any text, including malformed HTML: a page, or a piece of one.
@@ -155,7 +155,7 @@ class _Reader:
             self._flush(kind)
 
     def _flush(self, kind: str) -> None:
-        """Add what is in the buffer; inline elements around a block are blocks, too."""
+        """Add the content of the buffer; inline elements around a block are blocks, too."""
         if self._buffer:
             self._pieces.append(Piece("".join(self._buffer), kind))
             self._buffer.clear()
@@ -185,7 +185,7 @@ def _with_whole_footnotes(pieces: Sequence[Piece]) -> Iterator[Piece]:
 
 
 def _runs(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """Running texts, and what is between them; a piece of a text with very many tags is a run of its own."""
+    """Running texts, and the markup between them; a piece of a text with very many tags is a run of its own."""
     for is_block, group in itertools.groupby(pieces, lambda piece: piece.kind == "block"):
         run = list(group)
         if not is_block and sum(piece.kind != "text" for piece in run) > MAX_TAGS:

@@ -1,4 +1,4 @@
-"""What a server has done since it started, in numbers for Prometheus, without any text of a request."""
+"""The work of a server since it started, in numbers for Prometheus, without any text of a request."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -46,7 +46,8 @@ class Metrics:
         """Name the models that answer from now on."""
         self._models.clear()
         for model in models:
-            self._models.labels(*(getattr(model, label) for label in MODEL_LABELS)).set(1)
+            values = [getattr(model, label) for label in MODEL_LABELS]
+            self._models.labels(*values).set(1)
 
     def count(self, record: Record) -> None:
         """Count a request."""

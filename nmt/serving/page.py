@@ -14,12 +14,12 @@ STYLE = FOLDER / "page.css"
 
 @cache
 def make_front_page() -> Page:
-    """A page that translates what is typed."""
+    """A page that translates text as it is typed."""
     return fill_page(FOLDER / "page.html", "Translate", [STYLE, ASKING, FOLDER / "page.js"], asks=True)
 
 
 def make_reference_page(document: Mapping[str, Any], example: Mapping[str, str]) -> Page:
-    """A page for people that says what an OpenAPI document says.
+    """The content of an OpenAPI document as a page for people.
 
     Args:
         document: The document.

@@ -38,7 +38,7 @@ class Pool:
         return self._directions
 
     def batcher(self, served: ServedDirection) -> Batcher:
-        """What translates for a direction that is in use."""
+        """The batcher of a direction that is in use."""
         return self._batchers[served]
 
     def count_waiting(self) -> dict[str, int]:

@@ -63,7 +63,7 @@ def serve(
         host: Address to listen on; 0.0.0.0 is all of this machine's.
         port: Port; 0 takes any that is free.
         device: auto, cpu, cuda, cuda:N or mps.
-        beam_size: Hypotheses kept at each step. None, here and below, is what each model's config says.
+        beam_size: Hypotheses kept at each step. None, here and below, is the value in each model's config.
         batch_size: Sentences translated at once.
         api_keys: Key that clients must give.
         key_file: File with such keys, one per line, hidden from other users; a line that begins with # is a comment.
@@ -83,7 +83,7 @@ def serve(
         allowed_classes: Dotted paths of classes that the models' configs may name; their code runs.
 
     Raises:
-        NmtError: A model, the device, the port or a limit cannot be used, or what a server needs is not installed.
+        NmtError: A model, the device, the port or a limit cannot be used, or a needed package is not installed.
 
     Note:
         Only a main thread handles signals.
@@ -144,7 +144,7 @@ def open_directions(
     Args:
         models: As for `nmt.models.lookup.find_model`.
         settings: How they are loaded and used.
-        glossaries: What `read_glossaries` returned.
+        glossaries: Result of `read_glossaries`.
 
     Raises:
         NmtError: A model cannot be read, a glossary is for a direction that no model has, or two of the same languages
@@ -167,7 +167,7 @@ def open_directions(
 def _group_by_direction(
     models: Sequence[Path | None], settings: LoadSettings
 ) -> dict[Direction, list[tuple[Path, Path]]]:
-    """Models by what they translate, in order: the path that was given for each, and that of its directory."""
+    """Models by their direction, in order: the path that was given for each, and that of its directory."""
     from nmt.config import read_config
     from nmt.models.lookup import find_model
     from nmt.models.storage import CONFIG, check_model
@@ -189,7 +189,7 @@ def _open_direction(
     """The models of a direction, which translate together and can be asked one by one.
 
     Args:
-        direction: What they translate.
+        direction: Their languages.
         paths: The path that was given for each, and that of its directory.
         settings: How they are loaded and used.
     """

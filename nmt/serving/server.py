@@ -69,7 +69,7 @@ class Server(uvicorn.Server):
     Args:
         listener: Socket from `bind`.
         host: Address that it listens on.
-        service: What it does for requests.
+        service: Its work for requests.
         pages: Web pages that may use it.
         trusted_proxies: Addresses of reverse proxies whose `X-Forwarded-For` is trusted.
         log_format: Format of the request log on the logger `nmt.serving.requests`.
@@ -145,7 +145,7 @@ class Server(uvicorn.Server):
 
 
 class _Parser(h11.Connection):
-    """Refuses what a proxy in front may read as another request, and a body in very many chunks; counts what it sends.
+    """Refuses bytes that a proxy may read as another request, and a body in very many chunks; counts its output.
 
     h11 already refuses different lengths, other transfer codings than `chunked`, and spaces before a colon.
 

@@ -10,14 +10,18 @@ from torch import Tensor
 
 def as_bytes(weights: Sequence[Tensor] | Tensor) -> str:
     """Weights in steps of 1/255 as base64, one byte each."""
-    flat = b"".join((tensor * 255).round().byte().flatten().numpy().tobytes() for tensor in weights)
-    return base64.b64encode(flat).decode()
+    parts = []
+    for tensor in weights:
+        steps = (tensor * 255).round().byte()
+        parts.append(steps.flatten().numpy().tobytes())
+    return base64.b64encode(b"".join(parts)).decode()
 
 
 def as_hundredths(values: Tensor) -> str:
-    """Numbers up to 327 in steps of 1/100 as base64, two bytes each, the lower one first."""
-    scaled = (values.double() * 100).round().clamp(-32767, 32767).to(torch.int16)
-    return base64.b64encode(scaled.flatten().numpy().astype("<i2").tobytes()).decode()
+    """Numbers from -327 to 327 in steps of 1/100 as base64, two bytes each, the lower one first."""
+    hundredths = (values.double() * 100).round().clamp(-32767, 32767).to(torch.int16)
+    little_endian = hundredths.flatten().numpy().astype("<i2")
+    return base64.b64encode(little_endian.tobytes()).decode()
 
 
 def from_bytes(text: str, shape: Sequence[int]) -> Tensor:

@@ -29,11 +29,11 @@ class NmtError(Exception):
     Its text is that of its problems, each on a line. They may name untrusted files: see `printable`.
 
     Args:
-        problems: What is wrong. Text that is given without values is shown as it is.
-        values: What the fields of a single problem stand for; see `Message`.
+        problems: The faults. Text that is given without values is shown as it is.
+        values: Values of the fields of a single problem; see `Message`.
 
     Attributes:
-        problems: What is wrong.
+        problems: The faults.
         dialect: How the parameters are named. None is the dialect that the process speaks when the text is asked for;
             a front end sets its own in errors that leave it.
     """
@@ -49,7 +49,7 @@ class NmtError(Exception):
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters that it names; the first one is usually what is wrong."""
+        """The parameters that it names; the first one usually has the fault."""
         return tuple(parameter for problem in self.problems for parameter in problem.parameters)
 
     def say(self, dialect: Dialect) -> str:
@@ -97,7 +97,7 @@ def when_out_of_memory(advice: str | Message) -> Iterator[None]:
     """Raise `OutOfMemory` with advice if memory runs out in the block.
 
     Args:
-        advice: What the user can do about it; may be empty.
+        advice: The remedy; may be empty.
     """
     try:
         yield
@@ -137,7 +137,7 @@ def add_remedy(error: OSError, remedy: Message) -> None:
 
 
 def describe_system_error(error: OSError) -> Message:
-    """One line: what the system says, about what, and what to do if a disk is full.
+    """One line: the message of the system, the file, and the remedy if a disk is full.
 
     Args:
         error: The error, with the remedy of `add_remedy` if there is one.

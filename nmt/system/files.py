@@ -76,7 +76,7 @@ def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
 
 
 def is_stream(path: Path) -> bool:
-    """True if what is written to a path goes to a device, a pipe or an open stream such as /dev/stdout.
+    """True if writing to a path goes to a device, a pipe or an open stream such as /dev/stdout.
 
     A stream may lead to a file, which the shell has opened.
     """
@@ -87,7 +87,7 @@ def is_stream(path: Path) -> bool:
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary name next to a file; what is written there replaces the file when the block succeeds.
+    """Yield a temporary name next to a file; the file of that name replaces it if the block succeeds.
 
     The name is always the same, so that a killed process leaves at most one file. If the block fails, it is deleted.
     Devices, pipes and open streams are written directly.
@@ -246,7 +246,7 @@ def map_array(path: Path, dtype: DTypeLike, advice: str) -> NDArray[Any]:
     Args:
         path: The file; a link must not point outside its folder.
         dtype: Expected type.
-        advice: What to do about an unusable file.
+        advice: The remedy for an unusable file.
 
     Raises:
         DataError: The file is missing or damaged, or contains something else.

@@ -8,13 +8,13 @@ import torch
 
 
 def peak_memory() -> int:
-    """Peak bytes of this process: what torch allocated on a GPU if it used one, otherwise resident memory."""
+    """Peak bytes of this process: memory that torch allocated on a GPU if it used one, otherwise resident memory."""
     on_gpu = max(map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count())), default=0)
     return on_gpu or peak_resident()
 
 
 def peak_resident() -> int:
-    """Peak resident memory of this process in bytes; where the system does not tell, what it has now."""
+    """Peak resident memory of this process in bytes; its present memory if the system does not report a peak."""
     with contextlib.suppress(OSError, StopIteration):
         # On Linux, a process inherits its parent's peak in getrusage, but not here.
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()

@@ -133,7 +133,8 @@ class Message:
         """The problem in a dialect."""
         if not self.values:
             return self.text
-        return self.text.format(**{name: say_part(value, dialect) for name, value in self.values.items()})
+        parts = {name: say_part(value, dialect) for name, value in self.values.items()}
+        return self.text.format(**parts)
 
     def __str__(self) -> str:
         return self.say(_front_end.dialect)
@@ -143,9 +144,9 @@ class Message:
 
 
 def say_part(part: object, dialect: Dialect) -> str:
-    """A part of a message in a dialect; what does not depend on it is text."""
-    saying: Callable[[Dialect], str] | None = getattr(part, "say", None)
-    return str(part) if saying is None else saying(dialect)
+    """A part of a message in a dialect; a part that does not depend on the dialect is plain text."""
+    say: Callable[[Dialect], str] | None = getattr(part, "say", None)
+    return str(part) if say is None else say(dialect)
 
 
 class _Python:
@@ -155,10 +156,11 @@ class _Python:
         return f"`{name}`" if value is UNSET else f"`{name}={_literal(value)}`"
 
     def say_call(self, call: Call) -> str:
-        words: list[str] = []
+        arguments: list[str] = []
         for name, value in call.arguments.items():
-            words.append(f"{name}={_literal(value)}" if words else _literal(value))  # the first one without its name
-        return f"nmt.{call.function}({', '.join(words)})"
+            is_first = not arguments
+            arguments.append(_literal(value) if is_first else f"{name}={_literal(value)}")
+        return f"nmt.{call.function}({', '.join(arguments)})"
 
 
 PYTHON: Dialect = _Python()
@@ -166,7 +168,7 @@ PYTHON: Dialect = _Python()
 
 
 class _FrontEnd:
-    """The front end that the process speaks for now: one for all threads, as those of a command say what it says."""
+    """The front end that the process speaks for now: one for all threads, as a command and its threads speak alike."""
 
     dialect: Dialect = PYTHON
 
@@ -186,11 +188,12 @@ def speaking(dialect: Dialect) -> Iterator[None]:
 
 
 def _literal(value: object) -> str:
-    """A value as Python source text; a path as the text of it."""
+    """A value as Python source text; a path as a string."""
     if isinstance(value, PathLike):
         return repr(str(value))
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_literal(key)}: {_literal(item)}" for key, item in value.items()) + "}"
+        items = [f"{_literal(key)}: {_literal(item)}" for key, item in value.items()]
+        return "{" + ", ".join(items) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_literal, value)) + "]"
     return repr(value)

@@ -82,7 +82,7 @@ def _use_utf8() -> None:
 
 
 def _discard_unwritten() -> None:
-    """Discard what standard output cannot take, so that Python does not complain at exit."""
+    """Discard text that standard output cannot take, so that Python does not complain at exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -33,7 +33,7 @@ class ProgressLog:
     """Lines about a loop for a log, which shows no bar: one at the first report, then at most one in `LOG_SECONDS`.
 
     Args:
-        unit: What is counted, in the singular.
+        unit: The unit of the count, in the singular.
         total: How many there are.
         before: How many were done before, as in a resumed run.
     """
@@ -51,7 +51,7 @@ class ProgressLog:
         Args:
             number: How many are done.
             elapsed: Seconds from the beginning.
-            measures: What else the line says.
+            measures: Further measures in the line.
         """
         now = time.monotonic()
         if now >= self._next:

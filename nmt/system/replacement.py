@@ -1,7 +1,7 @@
 """Replacing directories safely: by one command at a time, and never while another process reads them.
 
 The directory that a new one replaces is renamed, and deleted when the new one is complete. The next command cleans up
-what a killed command leaves behind.
+the remains of a killed command.
 """
 
 import contextlib

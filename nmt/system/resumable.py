@@ -1,6 +1,6 @@
 """A text file that takes a long time to write: its finished part survives a kill, and writing can be resumed.
 
-Until it is complete, it has a hidden name in the same folder, next to a small JSON file that says what it is made from
+Until it is complete, it has a hidden name in the same folder, next to a small JSON file that names its origins
 and how much of it is finished.
 """
 
@@ -20,7 +20,7 @@ from nmt.system.replacement import locked
 log = logging.getLogger(__name__)
 
 Origin = Mapping[str, str | int | float | bool | None]
-"""What a file is made from, by name."""
+"""The origins of a file, by name."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class ResumableFile:
     Attributes:
         file: Receives the text.
         progress: Path of the JSON file.
-        made_from: What the text is made from.
+        made_from: Origins of the text.
         steps: Steps that are finished.
         lines: Lines of the input that they have read.
     """
@@ -66,7 +66,7 @@ def open_resumable(path: Path, made_from: Origin, *, resume: bool) -> Iterator[R
 
     Args:
         path: The file, which is no folder, in a folder that exists.
-        made_from: What it is made from.
+        made_from: Its origins.
         resume: Resume an unfinished file, or begin if there is none; otherwise an unfinished one is deleted.
 
     Raises:
@@ -94,7 +94,7 @@ def open_resumable(path: Path, made_from: Origin, *, resume: bool) -> Iterator[R
 
 
 def is_unfinished(path: Path) -> bool:
-    """True if there is an unfinished file to resume: what it replaces was decided when it was begun."""
+    """True if there is an unfinished file to resume: whether it may replace another was decided when it was begun."""
     return hidden_path(path, "partial.json").is_file()
 
 

@@ -31,23 +31,27 @@ def handled_signals(names: Sequence[str], handler: Callable[[int, FrameType | No
         names: The signals; those that the platform does not have are skipped.
         handler: A handler as for `signal.signal`.
     """
-    main = threading.current_thread() is threading.main_thread()
-    numbers = [getattr(signal, name) for name in names if main and hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in numbers}
-    handled = [number for number, earlier in before.items() if earlier is not signal.SIG_IGN]
-    for number in handled:
+    earlier_handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+        for number in numbers:
+            earlier = signal.getsignal(number)
+            if earlier is not signal.SIG_IGN:
+                earlier_handlers[number] = earlier
+    for number in earlier_handlers:
         signal.signal(number, handler)
     try:
         yield
     finally:
-        for number in handled:
-            signal.signal(number, before[number])
+        for number, earlier in earlier_handlers.items():
+            signal.signal(number, earlier)
 
 
 def without_hangup() -> contextlib.AbstractContextManager[None]:
-    """Ignore SIGHUP in a block if there is no terminal that could hang up, as in a service: others mean "read again".
+    """Ignore SIGHUP in a block if there is no terminal that could hang up, as in a service.
 
-    Handlers that are set in the block leave it ignored.
+    Whoever sends SIGHUP to a service asks it to read its files again. `handled_signals` in the block leaves the signal
+    ignored.
     """
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
@@ -59,15 +63,17 @@ def without_hangup() -> contextlib.AbstractContextManager[None]:
 POSTPONED = 0.02
 """Seconds after which a signal that came while a library was at work comes again."""
 PATIENCE = 3.0
-"""Seconds after which its handler raises in any case."""
+"""Seconds after which the handler of a postponed signal raises even if the library is still at work."""
 _LIBRARY = re.compile(
     r"<frozen importlib|[/\\](?:site|dist)-packages[/\\]"
     r"(?!(?:nmt|typer|click|tqdm|filelock)[/\\]|torch[/\\]utils[/\\]_contextlib)"
 )
 """Files of code that must not be interrupted: imports, and libraries but for those that only call our functions."""
 _OURS = str(Path(__file__).parents[1])
-_deadline = 0.0  # when a signal that was postponed raises in any case
-_coming = False
+_deadline = 0.0
+"""Time of the monotonic clock at which a postponed signal raises in any case."""
+_is_postponed = False
+"""True while a timer runs that will raise the signal again."""
 
 
 def raise_when_safe(error: BaseException, number: int, frame: FrameType | None) -> None:
@@ -76,21 +82,22 @@ def raise_when_safe(error: BaseException, number: int, frame: FrameType | None) 
     An exception inside a library can abort the process, as in C++ that is called by torch, or end as another error.
 
     Args:
-        error: What to raise.
+        error: The error to raise.
         number: The signal.
-        frame: The frame that it interrupted.
+        frame: The frame that the signal interrupted.
     """
-    global _deadline, _coming
-    if _coming:
+    global _deadline, _is_postponed
+    if _is_postponed:
         return
     now = time.monotonic()
-    if now > _deadline + 1:  # the first, as another handler may have taken the last one
+    # A deadline that is long past is of an earlier signal, which another handler has taken: this signal is a new one.
+    if now > _deadline + 1:
         _deadline = now + PATIENCE
     if now < _deadline and _in_library(frame):
-        _coming = True
-        again = threading.Timer(POSTPONED, _raise_signal, [number])
-        again.daemon = True
-        again.start()
+        _is_postponed = True
+        timer = threading.Timer(POSTPONED, _raise_signal, [number])
+        timer.daemon = True
+        timer.start()
         return
     _deadline = 0.0
     raise error
@@ -98,20 +105,23 @@ def raise_when_safe(error: BaseException, number: int, frame: FrameType | None) 
 
 def _in_library(frame: FrameType | None) -> bool:
     """True if a library that we have called is at work; one that has called us, such as a notebook, does not count."""
-    library = False
+    # From the interrupted function to its callers: a library comes first, and further out the code of ours that called.
+    is_library_inside = False
     while frame is not None:
-        name = frame.f_code.co_filename
-        if library and name.startswith(_OURS):
+        file = frame.f_code.co_filename
+        if is_library_inside and file.startswith(_OURS):
             return True
-        library = library or bool(_LIBRARY.search(name))
+        if _LIBRARY.search(file):
+            is_library_inside = True
         frame = frame.f_back
     return False
 
 
 def _raise_signal(number: int) -> None:
-    global _coming
-    _coming = False
-    signal.pthread_kill(threading.main_thread().ident or 0, number)  # it may wait for input
+    """Raise a postponed signal again, in the main thread, which may be waiting for input."""
+    global _is_postponed
+    _is_postponed = False
+    signal.pthread_kill(threading.main_thread().ident or 0, number)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

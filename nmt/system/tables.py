@@ -14,7 +14,8 @@ class Table:
         rows: Cells of each row.
         alignment: One letter per column, l or r.
         caption: Title of the table.
-        whole: What a terminal does not break, leaving out the last columns if they do not fit; None breaks anything.
+        whole: The parts that a terminal does not break, leaving out the last columns if they do not fit; None breaks
+            anything.
     """
 
     header: Sequence[str]

@@ -131,11 +131,17 @@ def _column_widths(table: Table, width: int) -> list[int]:
     """Widths of the first columns, as many as fit; the first of them get as much as their cells need."""
     from rich.cells import cell_len
 
-    columns = [[_as_cell(cell) for cell in column] for column in zip(table.header, *table.rows, strict=True)]
-    full = [min(width, max(map(cell_len, column))) for column in columns]
-    words = [min(width, max(map(cell_len, " ".join(column).split() or [""]))) for column in columns]
-    least = full if table.whole == "cells" else words
-    ends = [end - 2 for end in accumulate(2 + cells for cells in least)]
+    # Of each column, the width of its longest cell, and that of its longest part that is not broken.
+    full = []
+    least = []
+    for column in zip(table.header, *table.rows, strict=True):
+        cells = [_as_cell(cell) for cell in column]
+        parts = cells if table.whole == "cells" else " ".join(cells).split()
+        full.append(min(width, max(map(cell_len, cells))))
+        least.append(min(width, max(map(cell_len, parts), default=0)))
+
+    # With two spaces between columns, each ends here at least.
+    ends = [end - 2 for end in accumulate(2 + needed for needed in least)]
     shown = sum(end <= width for end in ends)
     spare = width - ends[shown - 1]
     widths = []

@@ -2,7 +2,7 @@
 
 A full stop after an abbreviation may also end the sentence. The word behind it decides: a sentence begins with an
 article, a pronoun or another frequent word; a name or a noun goes on with the sentence. The abbreviations and the
-frequent words of a language are spaCy's; the two short lists here are about what spaCy does not say.
+frequent words of a language are spaCy's; the two short lists here are about distinctions that spaCy does not make.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ENDINGS = {
     "nl": "B.V. N.V. enz.",
     "pt": "S.A. Ltda. a.C. d.C.",
 }
-"""Abbreviations that mostly stand at the end of what they belong to, by `base_language`."""
+"""Abbreviations that mostly stand at the end of the name or phrase they belong to, by `base_language`."""
 LATIN_TITLES = ("e.g.", "i.e.")
 LATIN_ENDINGS = ("etc.",)
 """Abbreviations of the same two kinds in many languages."""

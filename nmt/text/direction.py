@@ -76,7 +76,7 @@ class Direction:
 
     @property
     def separator(self) -> str:
-        """What stands between two sentences of the target: a space, or nothing."""
+        """The text between two sentences of the target: a space, or nothing."""
         return "" if base_language(self.target) in UNSPACED_SENTENCES else " "
 
     def is_same(self, other: Direction) -> bool:

@@ -118,7 +118,7 @@ def _single_spaces(text: str) -> str:
 
 
 def decode_windows_1252(text: str) -> str:
-    """A text in which control characters of C1 are what their numbers are in Windows-1252, if they are anything."""
+    """A text in which control characters of C1 are the characters of Windows-1252 with their numbers, if it has any."""
     return text.translate(_WINDOWS_1252) if _C1.search(text) else text
 
 

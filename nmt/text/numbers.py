@@ -24,11 +24,14 @@ def find_numbers(text: str) -> list[str]:
 def have_same_numbers(text: str, other_text: str) -> bool:
     """True if two texts have the same numbers, as translations have, in whatever order.
 
-    Digits with a space between them are one number if the other text has it, otherwise several.
+    Digits with a space between them are one number if the other text has that number, and otherwise several.
     """
-    if not any(map(str.isdecimal, text + other_text)):
+    has_digits = any(map(str.isdecimal, text + other_text))
+    if not has_digits:
         return True
-    return sorted(_read_beside(text, other_text)) == sorted(_read_beside(other_text, text))
+    numbers = sorted(_read_beside(text, other_text))
+    other_numbers = sorted(_read_beside(other_text, text))
+    return numbers == other_numbers
 
 
 def replace_numbers(text: str, other_text: str, replace: Callable[[str], str]) -> str:
@@ -37,34 +40,43 @@ def replace_numbers(text: str, other_text: str, replace: Callable[[str], str]) -
     Args:
         text: The text.
         other_text: Its translation.
-        replace: Returns a number in place of one.
+        replace: Returns the number that replaces a number.
     """
     known = _all_readings(other_text)
 
-    def change(match: re.Match[str]) -> str:
+    def replace_match(match: re.Match[str]) -> str:
+        return replace(match[0])
+
+    def replace_group(match: re.Match[str]) -> str:
+        # Digits with spaces between them are one number if the other text has it, otherwise each part is one.
         if read_digits(match[0]) in known:
             return replace(match[0])
-        return NUMBER.sub(lambda number: replace(number[0]), match[0])
+        return NUMBER.sub(replace_match, match[0])
 
-    return _GROUPED.sub(change, text)
+    return _GROUPED.sub(replace_group, text)
 
 
 def write_like(number: str, counterpart: str) -> str:
     """A number in the digits of the script of another number."""
+    # The digits of a script follow one another in Unicode, so any of them leads to its zero.
     first = next(filter(str.isdecimal, counterpart))
     zero = ord(first) - unicodedata.decimal(first)
     return re.sub(r"\d", lambda digit: chr(zero + unicodedata.decimal(digit[0])), number)
 
 
 def _all_readings(text: str) -> set[str]:
-    return {*find_numbers(text), *map(read_digits, NUMBER.findall(text))}
+    """The digits of the numbers of a text, both with spaces as parts of numbers and with spaces between numbers."""
+    grouped = map(read_digits, _GROUPED.findall(text))
+    apart = map(read_digits, NUMBER.findall(text))
+    return {*grouped, *apart}
 
 
 def _read_beside(text: str, counterpart: str) -> Iterator[str]:
-    """The digits of each number of a text, beside another text that has perhaps the same."""
+    """The digits of each number of a text, read as `have_same_numbers` says beside its counterpart."""
     known = _all_readings(counterpart)
-    for number in _GROUPED.findall(text):
-        if (digits := read_digits(number)) in known:
+    for group in _GROUPED.findall(text):
+        digits = read_digits(group)
+        if digits in known:
             yield digits
         else:
-            yield from map(read_digits, NUMBER.findall(number))
+            yield from map(read_digits, NUMBER.findall(group))

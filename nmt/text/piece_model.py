@@ -1,4 +1,4 @@
-"""What a SentencePiece model records of its training, read from its protocol buffer: the library has no method for it.
+"""A SentencePiece model's record of its training, read from its protocol buffer: the library has no method for it.
 
 A message is a sequence of fields: a key, which is a number and a wire type, and a value. Sources:
 https://protobuf.dev/programming-guides/encoding and google/sentencepiece, src/sentencepiece_model.proto.

@@ -116,7 +116,7 @@ class WithText:
 
 
 def load_processor(directory: Path, vocabularies: tuple[Vocabulary, Vocabulary] | None = None) -> TextProcessor:
-    """Load what `TextProcessor.save` wrote.
+    """Load the files that `TextProcessor.save` wrote.
 
     Args:
         directory: The text folder.
@@ -126,12 +126,12 @@ def load_processor(directory: Path, vocabularies: tuple[Vocabulary, Vocabulary] 
         DataError: Files are missing or damaged.
     """
     normalizer = load_normalizer(directory)
-    return TextProcessor(
-        load_tokenizer(directory, "src"),
-        load_tokenizer(directory, "tgt"),
-        *(vocabularies or load_vocabularies(directory)),
-        normalizer,
-    )
+    src_tokenizer = load_tokenizer(directory, "src")
+    tgt_tokenizer = load_tokenizer(directory, "tgt")
+    if vocabularies is None:
+        vocabularies = load_vocabularies(directory)
+    src_vocabulary, tgt_vocabulary = vocabularies
+    return TextProcessor(src_tokenizer, tgt_tokenizer, src_vocabulary, tgt_vocabulary, normalizer)
 
 
 def load_normalizer(directory: Path) -> Normalizer:
@@ -145,7 +145,8 @@ def load_normalizer(directory: Path) -> Normalizer:
 
 def load_vocabularies(directory: Path) -> tuple[Vocabulary, Vocabulary]:
     """Load only the source and target vocabulary, without a tokenizer library."""
-    src, tgt = (Vocabulary.load(directory / f"{side}.vocabulary.json") for side in SIDES)
+    src = Vocabulary.load(directory / "src.vocabulary.json")
+    tgt = Vocabulary.load(directory / "tgt.vocabulary.json")
     return src, tgt
 
 

@@ -1,4 +1,4 @@
-"""What the JSON files of a text folder hold."""
+"""The content of the JSON files of a text folder."""
 
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar

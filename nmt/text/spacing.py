@@ -41,14 +41,18 @@ class Spacing:
         """Learn the rules from text.
 
         Args:
-            sentences: Tokens of each sentence, and for each token whether a space follows it.
+            sentences: Tokens of each sentence, and for each token True if a space follows it.
             compounds: Pairs of tokens that the tokenizer makes of one written word. They are attached unless the text
                 has them apart more often.
         """
+        # How often each pair of tokens is written without a space, and compounds with one.
         joined: Counter[TokenPair] = Counter()
         apart: Counter[TokenPair] = Counter()
         # How often each token has a neighbour on its left and right, and how often there is no space between them.
-        any_left, any_right, tight_left, tight_right = (Counter[str]() for _ in range(4))
+        any_left = Counter[str]()
+        any_right = Counter[str]()
+        tight_left = Counter[str]()
+        tight_right = Counter[str]()
         for tokens, spaces in sentences:
             for before, token, space in zip(tokens, tokens[1:], spaces, strict=False):
                 if before not in QUOTES and token not in QUOTES:
@@ -72,13 +76,12 @@ class Spacing:
                 right[before] += count
         attached_left = {token for token, count in left.items() if 2 * count > any_left[token]}
         attached_right = {token for token, count in right.items() if 2 * count > any_right[token]}
-        written_together = (
-            (before, token)
-            for before, token in compounds
-            if token not in attached_left
-            and before not in attached_right
-            and joined[before, token] >= apart[before, token]
-        )
+        # Compounds that no rule of a single token attaches.
+        written_together = []
+        for before, token in compounds:
+            is_attached = token in attached_left or before in attached_right
+            if not is_attached and joined[before, token] >= apart[before, token]:
+                written_together.append((before, token))
         return cls(attached_left, attached_right, written_together)
 
     def join(self, tokens: Sequence[str]) -> str:
@@ -88,19 +91,26 @@ class Spacing:
         attach_next = True
         before = ""
         for position, token in enumerate(tokens):
-            closes = token in QUOTES and token in open_quotes
-            # A single quote after a letter that no other one follows cannot be half of a pair of quotation marks.
-            is_apostrophe = (
-                token == APOSTROPHE and not closes and before[-1:].isalpha() and token not in tokens[position + 1 :]
-            )
-            attach = attach_next or closes or is_apostrophe or token in self.left or (before, token) in self.compounds
-            if not attach:
+            closes = token in open_quotes
+            is_apostrophe = False
+            if token == APOSTROPHE and not closes:
+                # A single quote after a letter, without another one later, cannot be half of a pair.
+                is_apostrophe = before[-1:].isalpha() and token not in tokens[position + 1 :]
+
+            is_attached = attach_next or token in self.left or (before, token) in self.compounds
+            if not (is_attached or closes or is_apostrophe):
                 pieces.append(" ")
             pieces.append(token)
-            attach_next = token in self.right
-            if token in QUOTES:
-                attach_next = not (closes or is_apostrophe)
-            if token in QUOTES and not is_apostrophe:
-                open_quotes ^= {token}
+
+            if token not in QUOTES:
+                attach_next = token in self.right
+            elif closes:
+                attach_next = False
+                open_quotes.remove(token)
+            elif is_apostrophe:
+                attach_next = False
+            else:  # it opens
+                attach_next = True
+                open_quotes.add(token)
             before = token
         return "".join(pieces)

@@ -52,7 +52,7 @@ class Tokenizer(ABC):
         return lower(text, self.casing) if self.lowercase else text
 
     def settings(self, **others: Any) -> dict[str, Any]:
-        """What is saved of any tokenizer, before other settings; older versions had no rules of a language."""
+        """Saved settings of any tokenizer, and others after them; older versions had no rules of a language."""
         casing = {"casing": self.casing} if self.lowercase and self.casing else {}
         return {"kind": self.kind, "lowercase": self.lowercase, **casing, **others}
 
@@ -66,7 +66,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def save(self, directory: Path, side: str) -> None:
-        """Write what `load_tokenizer` needs, in files whose names start with `side` (`src`, `tgt`)."""
+        """Write the files that `load_tokenizer` needs, whose names start with `side` (`src`, `tgt`)."""
 
 
 class WhitespaceTokenizer(Tokenizer):
@@ -361,7 +361,7 @@ def count_needed(characters: Iterable[str], symbols: Iterable[str] = ()) -> int:
 
 
 def load_tokenizer(directory: Path, side: str) -> Tokenizer:
-    """Load what `Tokenizer.save` wrote.
+    """Load the files of `Tokenizer.save`.
 
     Raises:
         DataError: Files are missing or damaged.

@@ -71,7 +71,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
-        """Read what `save` wrote.
+        """Read the file of `save`.
 
         Raises:
             DataError: The file is missing or damaged.

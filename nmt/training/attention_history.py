@@ -75,23 +75,32 @@ def read_attention(run: Path) -> dict[str, Any]:
 
 def _is_whole(sentences: Sequence[Any], validations: Sequence[Any]) -> bool:
     """True if sentences and validations have the right types and sizes."""
-    texts = [sentence[key] for sentence in sentences for key in ("source", "reference")]
-    texts += [token for sentence in sentences for side in ("src", "tgt") for token in sentence[side]]
-    updates = [validation["update"] for validation in validations]
-    entropies = [value for validation in validations for value in validation["entropy"]]
-    lists = [validation[key] for validation in validations for key in ("weights", "entropy")]
-    return (
-        bool(sentences and validations)
-        and all(isinstance(text, str) for text in texts)
-        and all(type(update) is int and update > 0 for update in updates)
-        and updates == sorted(set(updates))
-        and all(type(value) in (int, float) and math.isfinite(value) for value in entropies)
-        and {len(values) for values in lists} == {len(sentences)}
-        and all(all(map(_fits, validation["weights"], sentences)) for validation in validations)
-    )
+    if not sentences or not validations:
+        return False
+    for sentence in sentences:
+        texts = [sentence["source"], sentence["reference"], *sentence["src"], *sentence["tgt"]]
+        if not all(isinstance(text, str) for text in texts):
+            return False
+    # Updates ascend, and each validation has the weights and the entropy of each sentence.
+    last_update = 0
+    for validation in validations:
+        update = validation["update"]
+        if type(update) is not int or update <= last_update:
+            return False
+        last_update = update
+        entropies = validation["entropy"]
+        if not all(type(value) in (int, float) and math.isfinite(value) for value in entropies):
+            return False
+        weights = validation["weights"]
+        if len(weights) != len(sentences) or len(entropies) != len(sentences):
+            return False
+        if not all(map(_fits, weights, sentences)):
+            return False
+    return True
 
 
 def _fits(weights: str, sentence: Any) -> bool:
-    """True if stored weights are those of the tokens of a sentence, with EOS, and any number of heads."""
+    """True if stored weights, a byte each, are those of a sentence's tokens, with EOS, and any number of heads."""
     size = len(base64.b64decode(weights, validate=True))
-    return size > 0 and size % ((len(sentence["src"]) + 1) * (len(sentence["tgt"]) + 1)) == 0
+    of_head = (len(sentence["tgt"]) + 1) * (len(sentence["src"]) + 1)
+    return size > 0 and size % of_head == 0

@@ -16,6 +16,7 @@ from nmt.system.surroundings import plain_torch
 from nmt.translation.loading import text_of
 
 if TYPE_CHECKING:
+    from nmt.config import Config
     from nmt.models.storage import SavedModel
 
 log = logging.getLogger(__name__)
@@ -72,15 +73,14 @@ def average(
         strangers = []
         for directory in directories[1:]:
             model = load_model(directory, allowed_classes=allowed_classes)
-            differing = differing_keys(model.config.model, first.config.model, "model.")
-            differing = [key for key in differing if is_inherited(key, MODEL_KEYS)]
+            keys = differing_keys(model.config.model, first.config.model, "model.")
+            differing = [key for key in keys if is_inherited(key, MODEL_KEYS)]
             if text_of(model) != text_of(first):
                 differing.append("vocabulary or tokenizer")
             if differing:
                 problem = f"differs from {first.path} in {', '.join(differing)}"
                 raise CheckpointError(f"{model.path}: {problem}; only models with the same ones can be averaged")
-            (seed, parent), its = ((saved.config.train.seed, saved.config.parent.run) for saved in (first, model))
-            if its[0] != seed and (parent is None or its[1] != parent):
+            if not _began_alike(model.config, first.config):
                 strangers.append(str(model.path))
             for name, part in model.model.state_dict().items():
                 sums[name] += part
@@ -96,8 +96,15 @@ def average(
     return folder
 
 
+def _began_alike(config: Config, first: Config) -> bool:
+    """True if two models began with the same weights: of the same seed, or of the same parent."""
+    have_same_seed = config.train.seed == first.train.seed
+    have_same_parent = first.parent.run is not None and config.parent.run == first.parent.run
+    return have_same_seed or have_same_parent
+
+
 def _data_of(model: SavedModel, output: Path) -> Any:
-    """What a model says of its data, with the path from another model directory; without one if the data is gone."""
+    """The metadata of a model's data, with the path from another model directory; without one if the data is gone."""
     from nmt.models.lookup import find_data, path_from
 
     path = None

@@ -50,7 +50,7 @@ class Board:
                 self._writer = SummaryWriter(str(folder), purge_step=update + 1 if update else None)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining entries."""
         if self._writer:
             self._writer.close()
 

@@ -56,7 +56,7 @@ class RateMetadata:
 
 @dataclass(frozen=True)
 class StateMetadata:
-    """What a checkpoint says of the training state beside its tensors.
+    """The metadata of a checkpoint on the training state, beside its tensors.
 
     Attributes:
         progress: Progress of the run.
@@ -73,7 +73,7 @@ class StateMetadata:
 
 @dataclass(frozen=True)
 class OriginMetadata:
-    """What a checkpoint says of the run that wrote it.
+    """The metadata of a checkpoint on the run that wrote it.
 
     Attributes:
         config: The run's config, YAML.

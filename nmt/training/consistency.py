@@ -66,7 +66,7 @@ def draw_cut(batch: Batch, share: float) -> Cut:
 
 
 def with_consistency(model: Task, section: ConsistencySection) -> nn.Module:
-    """What training calls in place of a model, with the same arguments: the model itself without such a term."""
+    """The module that training calls in place of a model, with the same arguments: the model without such a term."""
     match section.name:
         case "none":
             return model

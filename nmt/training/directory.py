@@ -80,7 +80,7 @@ def claimed(
 
 
 def _decide_to_resume(output: Path, config: Config, data: Path, overwrite: bool, resume: bool) -> bool:
-    """True if there is something to resume; reject what must not be replaced or cannot be resumed.
+    """True if there is something to resume; reject a folder that must not be replaced or cannot be resumed.
 
     Raises:
         DataError: See `claimed`.
@@ -127,7 +127,7 @@ def _is_unfinished(state: object, *, resumable: bool) -> bool:
 
 
 class RunDirectory:
-    """What a run writes; of several processes only the first one writes.
+    """The files that a run writes; of several processes only the first one writes.
 
     Args:
         path: The run directory.

@@ -12,7 +12,7 @@ class Finding:
     Attributes:
         name: Name of the check.
         ok: True if it passed; None if it only informs.
-        message: What was found and, if it failed, what to do.
+        message: The finding and, if it failed, the remedy.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What interrupts training: signals that ask for a checkpoint or the end of the run, and the clock."""
+"""Interruptions of training: signals that ask for a checkpoint or the end of the run, and the clock."""
 
 import contextlib
 import signal
@@ -16,7 +16,7 @@ STOP = 2
 
 
 class Interruptions:
-    """Remembers what was asked of a run until it is done.
+    """Remembers a request to a run until it is done.
 
     Args:
         options: When a checkpoint is due.
@@ -28,12 +28,14 @@ class Interruptions:
         self._since = time.monotonic()
 
     def due(self, update: int) -> int:
-        """What to do after an update, including a checkpoint for which it is time."""
+        """The request to follow after an update, including a checkpoint for which it is time."""
         every = self.options.every
         minutes = self.options.minutes
         if (every and update % every == 0) or (minutes and time.monotonic() - self._since > 60 * minutes):
             self.checkpoint = True
-        return STOP if self.stop else CHECKPOINT if self.checkpoint else NOTHING
+        if self.stop:
+            return STOP
+        return CHECKPOINT if self.checkpoint else NOTHING
 
     def done(self) -> None:
         """Restart the clock after a checkpoint; a request to stop made meanwhile is kept."""

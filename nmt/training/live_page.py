@@ -67,7 +67,7 @@ def write_live_page(run: Path, history: Mapping[str, Any], references: Sequence[
 
     Args:
         run: The run directory.
-        history: What `attention.json` has.
+        history: Content of `attention.json`.
         references: The watched references as the model read them last, with their alignments.
     """
     validations = history["validations"]

@@ -96,7 +96,7 @@ def train_step(
     """Update from one or more batches; the gradient is that of the mean over all their tokens in all processes.
 
     Args:
-        model: In training mode; the result of `Workers.replicate`, of a model or what `with_consistency` makes of it.
+        model: In training mode; the result of `Workers.replicate`, given a model or the result of `with_consistency`.
         batches: Batches whose gradients are accumulated, this process's part of each.
         optimizer: From `make_optimizer`, with the learning rate already set.
         config: Loss, precision and clipping.

@@ -34,7 +34,7 @@ class MetricsLog:
         """Append a line, without values that are not finite.
 
         Args:
-            kind: What the line is about: train, valid or skipped.
+            kind: The kind of line: train, valid or skipped.
             values: Numbers by name, with the update.
 
         Returns:
@@ -56,6 +56,6 @@ class MetricsLog:
             return file.seek(0, os.SEEK_END)
 
     def cut(self, size: int) -> None:
-        """Remove what was written after the first `size` bytes, as it will be written again."""
+        """Remove the lines after the first `size` bytes, as they will be written again."""
         with naming(self.path), self.path.open("a+b") as file:
             file.truncate(min(size, file.tell()))

@@ -77,7 +77,7 @@ def update_weights(
 
     Args:
         optimizer: Its parameters have the gradients of a sum over tokens, which are deleted.
-        divisor: What makes a mean of the sum: the number of tokens, a scalar on the device.
+        divisor: Divisor that makes a mean of the sum: the number of tokens, a scalar on the device.
         clip_norm: Maximum norm of the mean's gradient; None is off.
         bad_losses: Number of processes whose loss is not finite.
 

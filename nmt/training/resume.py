@@ -49,7 +49,7 @@ def call_to_resume(output: Path, data: Path) -> Call:
 
 
 def resume_run(run: Path, state: TrainState[Seq2Seq], config: Config, data: DataDirectory) -> OriginMetadata:
-    """Restore a training state from the newest intact checkpoint of a run, and log what has changed since.
+    """Restore a training state from the newest intact checkpoint of a run, and log the changes since.
 
     Args:
         run: Run directory, which has a checkpoint.
@@ -58,7 +58,7 @@ def resume_run(run: Path, state: TrainState[Seq2Seq], config: Config, data: Data
         data: Data to continue with.
 
     Returns:
-        What the checkpoint says of the run that wrote it.
+        The checkpoint's metadata of the run that wrote it.
 
     Raises:
         NmtError: The checkpoint is damaged, or config or data have changed in a way that makes it another run.
@@ -84,7 +84,7 @@ def resume_run(run: Path, state: TrainState[Seq2Seq], config: Config, data: Data
 def describe_changes(
     origin: OriginMetadata, config: Config, identity: Mapping[str, str], environment: Mapping[str, Any]
 ) -> list[str]:
-    """Describe what has changed since a checkpoint, one line each.
+    """Describe the changes since a checkpoint, one line each.
 
     Args:
         origin: Config, checksums of the data and environment of the checkpoint.
@@ -98,23 +98,35 @@ def describe_changes(
     """
     before = parse_config(origin.config, "the checkpoint's config")
     changed = [key for key in differing_keys(before, config) if not key.startswith("data.")]
-    length = ("train.epochs", "train.max_updates") if config.train.schedule.needs_length else ()
-    influential = [key for key in changed if key.startswith(length) or not key.startswith(HARMLESS)]
-    fatal = [key for key in influential if key.startswith(OTHER_RUN) or not key.startswith(INFLUENTIAL + length)]
+    # The length of a run is harmless, unless its schedule depends on the length.
+    length_keys = ("train.epochs", "train.max_updates") if config.train.schedule.needs_length else ()
+    influential = []
+    fatal = []
+    for key in changed:
+        if key.startswith(HARMLESS) and not key.startswith(length_keys):
+            continue
+        influential.append(key)
+        may_change = key.startswith(INFLUENTIAL + length_keys)
+        if not may_change or key.startswith(OTHER_RUN):
+            fatal.append(key)
     if fatal:
         advice = "set the old value, or start a new run from the weights with parent=RUN"
         raise ConfigError(f"cannot be resumed with another {', '.join(fatal)}: {advice}")
+
     differing = sorted(name for name in {**origin.data, **identity} if origin.data.get(name) != identity.get(name))
     if differing:
         advice = "preprocess as before, or start a new run"
         raise DataError(f"the data has changed since the checkpoint: {list_names(differing, 20)}; {advice}")
-    lines = [f"changed since the checkpoint: {', '.join(changed)}"] if changed else []
+
+    lines = []
+    if changed:
+        lines.append(f"changed since the checkpoint: {', '.join(changed)}")
     if influential:
         lines.append("from here on, the run differs from an unchanged one")
-    values = {key: (there, environment[key]) for key, there in origin.environment.items() if key in environment}
-    moved = [
-        f"{key} ({shorten(repr(there))} there, {here!r} here)" for key, (there, here) in values.items() if there != here
-    ]
+    moved = []
+    for key, there in origin.environment.items():
+        if key in environment and environment[key] != there:
+            moved.append(f"{key} ({shorten(repr(there))} there, {environment[key]!r} here)")
     if moved:
         lines.append(f"another environment: {', '.join(moved)}; results will be close, but not bit for bit the same")
     return lines

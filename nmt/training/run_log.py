@@ -1,4 +1,4 @@
-"""What a run tells while it trains: the log, a progress bar, TensorBoard, the learning curve and the live page."""
+"""The reports of a run while it trains: the log, a progress bar, TensorBoard, the learning curve and the live page."""
 
 import contextlib
 import logging
@@ -24,7 +24,7 @@ LARGEST = 1e6
 
 
 class RunLog:
-    """What the first process of a run tells; the others tell nothing.
+    """The reports of the first process of a run; the others report nothing.
 
     Args:
         output: The run directory.
@@ -76,12 +76,12 @@ class RunLog:
     def validated(
         self, event: Event, scores: Mapping[str, float] | None, validator: Validator, *, improved: bool
     ) -> None:
-        """Tell the scores of a validation, one sentence with its translation, and what is watched.
+        """Tell the scores of a validation, one sentence with its translation, and the attention of watched sentences.
 
         Args:
             event: When it was due.
             scores: The scores; None of training text, which is only translated.
-            validator: What has translated.
+            validator: The validator that has translated.
             improved: True if the model is the best so far.
         """
         where = f"epoch {event.epoch}, update {event.update}"

@@ -1,4 +1,4 @@
-"""The records of runs: what each has reached, and a list of them."""
+"""The records of runs: the outcome of each, and a list of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from nmt.models.lookup import BEST, MARKER, RUNS, TIME, last_change, newest_run, read_value
 from nmt.system.errors import CheckpointError, DataError, shorten
@@ -17,7 +18,7 @@ from nmt.system.tables import Table
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What a run has reached.
+    """The outcome of a run so far.
 
     Attributes:
         path: The run directory.
@@ -48,16 +49,24 @@ class RunOutcome:
 
     @classmethod
     def read(cls, run: Path) -> RunOutcome:
-        """What a run directory records.
+        """The outcome that a run directory records.
 
         Raises:
             CheckpointError: It is not one, or is damaged.
         """
-        names = "updates", "epochs", "metric", "best", "best_update", "training_seconds"
-        values = [read_value(run, name) for name in names]
-        if not all(map(isinstance, values, (int, int, str, float | None, int, int | float))):
+        types: dict[str, Any] = {
+            "updates": int,
+            "epochs": int,
+            "metric": str,
+            "best": float | None,
+            "best_update": int,
+            "training_seconds": int | float,
+        }
+        values = {name: read_value(run, name) for name in types}
+        if not all(isinstance(values[name], expected) for name, expected in types.items()):
             raise CheckpointError(f"{run}: is not a run directory, or its {MARKER} is damaged; nmt train writes one")
-        return cls(run, *values)
+        seconds = values.pop("training_seconds")
+        return cls(run, **values, seconds=seconds)
 
 
 def list_runs(directory: Path) -> Table:
@@ -68,24 +77,42 @@ def list_runs(directory: Path) -> Table:
     Raises:
         DataError: There are none.
     """
-    folders = (".", "[!.]*", *("[!.]*/" * depth + "cells/[!.]*/run" for depth in range(3)))
-    searches = (list(directory.glob(f"{folder}/{MARKER}")) for folder in folders)
-    runs = sorted((path.parent for path in next(filter(None, searches), [])), key=last_change)
+    runs = sorted(_find_runs(directory), key=last_change)
     if not runs:
-        there = "is not a directory" if directory.exists() else "does not exist"
-        problem = "contains no runs" if directory.is_dir() else there
+        if directory.is_dir():
+            problem = "contains no runs"
+        elif directory.exists():
+            problem = "is not a directory"
+        else:
+            problem = "does not exist"
         raise DataError(f"{directory}: {problem}; train first, or give the folder of your runs")
     default = None
     if directory.resolve() == RUNS.resolve():
         with contextlib.suppress(CheckpointError):
-            default = shorten(newest_run()[0].name)
+            newest, _ = newest_run()
+            default = shorten(newest.name)
     header = ("run", "", "state", "updates", "best", "training", "last change", "epoch", "at")
-    names = [shorten(str(run.relative_to(directory))) for run in runs]
-    rows = [(name, "*" if name == default else "", *_describe_run(run)) for name, run in zip(names, runs, strict=True)]
+    rows = []
+    for run in runs:
+        name = shorten(str(run.relative_to(directory)))
+        star = "*" if name == default else ""
+        rows.append((name, star, *_describe_run(run)))
     return Table(header, rows, "lllllllll", whole="cells")
 
 
+def _find_runs(directory: Path) -> list[Path]:
+    """The folder itself if it is a run; else runs in it; else those of cells of comparisons, up to two folders deep."""
+    of_cells = "cells/[!.]*/run"
+    folders = [".", "[!.]*", of_cells, f"[!.]*/{of_cells}", f"[!.]*/[!.]*/{of_cells}"]
+    for folder in folders:
+        markers = list(directory.glob(f"{folder}/{MARKER}"))
+        if markers:
+            return [marker.parent for marker in markers]
+    return []
+
+
 def _describe_run(run: Path) -> tuple[str, ...]:
+    """The cells of a run after its name and star; see `list_runs`."""
     try:
         metadata = read_json(run / MARKER)
         state = str(metadata["state"])
@@ -96,6 +123,7 @@ def _describe_run(run: Path) -> tuple[str, ...]:
         at = "-" if metadata["best"] is None else f"{metadata['best_update']:,}"
         training = clock(metadata["training_seconds"])
         changed = time.strftime("%Y-%m-%d %H:%M", time.strptime(metadata["time"], TIME))
-        return tuple(map(shorten, (state, updates, best, training, changed, str(metadata["epochs"]), at)))
+        epochs = str(metadata["epochs"])
+        return tuple(map(shorten, (state, updates, best, training, changed, epochs, at)))
     except (DataError, KeyError, TypeError, ValueError, ArithmeticError, OSError):
         return "broken", *["-"] * 6

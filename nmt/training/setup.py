@@ -52,13 +52,13 @@ def with_text_of(config: Config, data: DataDirectory) -> Config:
 
 
 def resolve(config: Config, data: DataDirectory, workers: Workers = SINGLE, run: Path | None = None) -> Config:
-    """Set the random seed, the number of threads and the kernels of products, and resolve what a config leaves open.
+    """Set the random seed, the threads and the kernels of products, and resolve values that a config leaves open.
 
     Args:
         config: The whole config.
         data: The data.
         workers: The processes that train; the first one decides.
-        run: A run to resume: what `auto` meant when it started still holds.
+        run: A run to resume: the values of `auto` when it started still hold.
 
     Returns:
         The config with the data section of the data and a precision that is not `auto`.
@@ -174,7 +174,7 @@ def make_validator(
         config: The whole config.
         data: The data.
         model: The model to validate.
-        warn: Shows what validation cannot do.
+        warn: Receives warnings of limits of validation.
     """
     rules = ScoringRules.for_config(config, repaired=has_repaired_references(data.path))
     if len(data.valid) == 0:

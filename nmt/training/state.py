@@ -60,11 +60,11 @@ class TrainState(Generic[Model]):
 
     Attributes:
         model: On its device.
-        learner: What training calls in place of the model; see `with_consistency`.
+        learner: The module that training calls in place of the model; see `with_consistency`.
         optimizer: Over all weights.
         rate: Learning rate over time.
         workers: The processes that train it.
-        average: Moving average of its weights, which is then what is validated and stored; None is off.
+        average: Moving average of its weights, which is then validated and stored in their place; None is off.
         updates_per_epoch: Updates per epoch.
         total_updates: Updates of the whole run, unless it stops early.
         progress: Progress of the run.
@@ -131,7 +131,7 @@ def capture(state: TrainState[Any]) -> Checkpoint:
 
 
 def restore(state: TrainState[Any], checkpoint: Checkpoint) -> bool:
-    """Restore what `capture` captured.
+    """Restore the state that `capture` captured.
 
     Args:
         state: A new state with the model, optimiser and schedule of the same config.

@@ -42,7 +42,8 @@ class AdditiveScore(Score):
         self.feature = StepLinear(size, self.query.out_features, bias=False)
 
     def forward(self, query: Tensor, keys: Tensor, *features: Tensor) -> Tensor:
-        """[B, N, query_size], [B, S, size] and features [B, N, S, F] or none -> [B, N, S]."""
-        for feature in features:
-            keys = keys.unsqueeze(1) + self.feature(feature)  # [B, N, S, size]
+        """[B, N, query_size], [B, S, size] and at most one tensor of features [B, N, S, F] -> [B, N, S]."""
+        if features:
+            (of_past,) = features
+            keys = keys.unsqueeze(1) + self.feature(of_past)  # [B, N, S, size]
         return additive_scores(self.query(query), keys, self.energy.weight.squeeze(0))

@@ -38,7 +38,7 @@ class Attention(nn.Module, ABC):
 
     @abstractmethod
     def memorize(self, encoder_states: Tensor, summary: Tensor | None, mask: Tensor, lengths: Tensor) -> Memory:
-        """Compute what every step needs, once per sentence.
+        """Compute the memory that every step needs, once per sentence.
 
         Args:
             encoder_states: [B, S, D], zero on padding.
@@ -97,7 +97,7 @@ class Attention(nn.Module, ABC):
         yield []
 
     def explain(self, calls: Sequence[ScoreCall], memory: Memory) -> AttentionDetails:
-        """What the mechanism computed for the first of several sources, whose memory is given."""
+        """The details of attention for the first of several sources, whose memory is given."""
         return AttentionDetails()
 
     def penalty(self, alignments: Tensor) -> Tensor:

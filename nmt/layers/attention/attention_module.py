@@ -17,7 +17,7 @@ class AttentionModule(nn.Module):
     """From queries and states to contexts and weights, without a model around it.
 
     Args:
-        mechanism: What a decoder calls step by step.
+        mechanism: The attention that a decoder calls step by step.
         query_size: Size of a query, Q.
         key_size: Size of a state, K.
     """

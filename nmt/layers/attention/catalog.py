@@ -33,7 +33,7 @@ class Mechanism:
         names: Values of the key.
         summary: Description in one line.
         paper: Source of its equation; may be empty.
-        limits: What it needs or excludes; may be empty.
+        limits: Settings that it needs or excludes; may be empty.
         work: Class of work: a, or b if it depends on its own past.
     """
 

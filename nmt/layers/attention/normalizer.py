@@ -19,7 +19,7 @@ SUMMARIES = {
     "sparsemax": ("The distribution closest to the scores, with weights of exactly 0", _SPARSEMAX),
     "entmax15": ("Between softmax and sparsemax, with weights of exactly 0", _ENTMAX),
 }
-"""What each does, and its source."""
+"""For each a summary, and its source."""
 
 
 def make_normalizer(name: str, temperature: float = 1.0) -> Normalizer:
@@ -29,12 +29,11 @@ def make_normalizer(name: str, temperature: float = 1.0) -> Normalizer:
         name: `softmax`; or `sparsemax` or `entmax15`, with weights of exactly 0 (package `entmax`).
         temperature: Above 1 weights are more uniform, below 1 more peaked.
     """
+    # Partial functions of the module, as a model with functions inside functions cannot be pickled.
     if name == "softmax":
         return partial(_softmax, temperature)
-    return partial(_sparse, getattr(importlib.import_module(SPARSE_LIBRARY), name), temperature)
-
-
-# Functions of the module, as a model can only be pickled without functions inside functions.
+    library = importlib.import_module(SPARSE_LIBRARY)
+    return partial(_sparse, getattr(library, name), temperature)
 
 
 def _softmax(temperature: float, scores: Tensor) -> Tensor:
@@ -70,4 +69,6 @@ class HardChoice(nn.Module):
         else:
             chosen = weights.argmax(dim=-1, keepdim=True)
         hard = torch.zeros_like(weights).scatter(-1, chosen, 1.0)
-        return hard + (weights - weights.detach()) if self.training else hard
+        if not self.training:
+            return hard
+        return hard + (weights - weights.detach())  # the value of `hard` with the gradient of the weights

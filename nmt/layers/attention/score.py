@@ -1,4 +1,4 @@
-"""What a score is, and how its class is found: by its name in a config, or by its dotted path.
+"""The interface of scores, and how the class of a score is found: by its name in a config, or by its dotted path.
 
 The names are those of `SCORES` in nmt/config/attention_scores.py, where a score is registered.
 """
@@ -77,6 +77,7 @@ def check_shape(score: type[Score], path: str, query_size: int, key_size: int, o
     Raises:
         ConfigError: It cannot be built, or does not return one score for each query and position.
     """
+    expected_shape = [3, 4, 2]  # sentences, queries and positions, which all differ
     with torch.device("cpu"), torch.random.fork_rng(devices=()), torch.no_grad():
         queries = torch.ones(3, 4, query_size)
         states = torch.ones(3, 2, key_size)  # zero would be padding
@@ -86,10 +87,12 @@ def check_shape(score: type[Score], path: str, query_size: int, key_size: int, o
             advice = "its __init__ takes query_size, key_size and the keys of model.attention.options"
             raise ConfigError(f"model.attention.score: {path} cannot be built ({error}); {advice}") from error
         try:
-            result = f"returns {list(scoring(queries, scoring.project_keys(states)).shape)}"
+            scores = scoring(queries, scoring.project_keys(states))
+            shape = list(scores.shape)
+            fault = "" if shape == expected_shape else f"returns {shape}"
         except Exception as error:
-            result = f"fails ({error})"
-    if result != "returns [3, 4, 2]":
+            fault = f"fails ({error})"
+    if fault:
         inputs = f"queries {list(queries.shape)} and encoder states {list(states.shape)}"
-        needed = "return [B, N, S] = [3, 4, 2], a score for each query and position"
-        raise ConfigError(f"model.attention.score: {path} {result} for {inputs}; {needed}")
+        needed = f"return [B, N, S] = {expected_shape}, a score for each query and position"
+        raise ConfigError(f"model.attention.score: {path} {fault} for {inputs}; {needed}")

@@ -1,4 +1,4 @@
-"""The source as attention sees it, and what a mechanism keeps between steps."""
+"""The source as attention sees it, and the state of a mechanism between steps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ AttentionState = dict[str, Tensor]
 
 
 class AttentionDetails(NamedTuple):
-    """What attention computed for the target positions of one sentence; None where the mechanism has no such thing.
+    """Values inside attention for the target positions of one sentence; None where the mechanism has no such thing.
 
     Attributes:
-        queries: What is compared with the source, [T, heads, Q].
-        scores: What the normaliser turned into weights, before its masks, [T, heads, S].
+        queries: Vectors that are compared with the source, [T, heads, Q].
+        scores: Scores that the normaliser turned into weights, before its masks, [T, heads, S].
         centres: Centre of the local window, p_t in Luong et al. (2015, section 3.2), a source position from 0, [T].
         radius: Source positions of the local window on each side; D in the paper.
         chances: The weights that hard attention draws from, [T, heads, S].

@@ -1,1 +1,1 @@
-"""Fast implementations of what the model computes most often."""
+"""Fast implementations of the most frequent computations of a model."""

@@ -45,9 +45,10 @@ class _AdditiveScores(torch.autograd.Function):
         # tanh'(x) = 4 (s - s^2) for s = sigmoid(2 x)
         d_hidden = torch.addcmul(halves, halves, halves, value=-1).mul_(d_scores.unsqueeze(3))
         d_hidden *= 4 * energy.to(halves.dtype)
-        # Queries are shared by all positions, keys perhaps by all queries.
+        # All positions share a query, and all queries perhaps a key: shared vectors get the sum of the gradients.
+        d_queries = d_hidden.sum(dim=2)
         d_keys = d_hidden.sum(dim=1, keepdim=True) if d_hidden.size(1) > keys.size(1) else d_hidden
-        return d_hidden.sum(dim=2).to(queries.dtype), d_keys.to(keys.dtype), d_energy.to(energy.dtype)
+        return d_queries.to(queries.dtype), d_keys.to(keys.dtype), d_energy.to(energy.dtype)
 
 
 def _halves(queries: Tensor, keys: Tensor) -> Tensor:

@@ -111,7 +111,7 @@ def _cross_entropy(smoothing: float, logits: Tensor, words: Tensor, needed: bool
     # The largest probability is exp(highest - logsumexp), and at least 1 / V.
     loss = (highest - probabilities[:rows].amax(dim=1, keepdim=True).log() - target).sum()
     d_logits = probabilities
-    if needed:  # in place
+    if needed:  # softmax(z) - (1 - e) onehot(y) - e / V, in place
         d_logits[rows:] = 0
         d_logits[:rows].scatter_add_(1, words, d_logits.new_full((rows, 1), smoothing - 1))
         if smoothing:
@@ -134,6 +134,7 @@ def _consistent_cross_entropy(
     """
     positions = len(words)
     log_probs = torch.log_softmax(logits[: 2 * positions], dim=1)
+    # The probabilities take the memory of the logits, so that p and q are views of `logits`.
     probabilities = torch.exp(log_probs, out=logits[: 2 * positions])
     p = probabilities[:positions]
     q = probabilities[positions:]
@@ -142,14 +143,16 @@ def _consistent_cross_entropy(
     target = (1 - smoothing) * log_p.gather(1, words)
     if smoothing:
         target += smoothing * log_p.mean(dim=1, keepdim=True)
-    log_ratio = log_p.sub_(log_q)  # in place
+    log_ratio = log_p.sub_(log_q)  # in place: log_p is no longer needed
     divergence = torch.linalg.vecdot(p, log_ratio).unsqueeze(1)  # KL, [positions, 1]
     loss = consistency * divergence.sum() - target.sum()
-    if needed:  # in place, that of q first, which p enters as it is
-        logits[2 * positions :] = 0
+    if needed:  # each gradient takes the place of its probabilities, and so becomes a part of `logits`
+        logits[2 * positions :] = 0  # padding
+        # a (q - p), of the second reading: first, as it needs p
         q.sub_(p).mul_(consistency)
+        # p + a p (log p - log q - KL) - (1 - e) onehot(y) - e / V, of the first reading
         if not stop_gradient:
-            log_ratio.sub_(divergence).mul_(consistency).add_(1).mul_(p)  # p + a p (log p - log q - KL)
+            log_ratio.sub_(divergence).mul_(consistency).add_(1).mul_(p)
             p.copy_(log_ratio)
         p.scatter_add_(1, words, p.new_full((positions, 1), smoothing - 1))
         if smoothing:
@@ -166,6 +169,7 @@ class _OutputLoss(torch.autograd.Function):
         exact = torch.promote_types(dtype, torch.float32)
         kernel = weight.to(dtype)
         total = torch.zeros((), dtype=exact, device=readouts.device)
+        # The loop fills them; without targets it does not run, and they are 0.
         make = torch.empty_like if len(targets) else torch.zeros_like
         gradients = [make(part, dtype=exact) for part in (readouts, weight, bias)] if needed else []
         shape = readings, len(targets), readouts.size(1)
@@ -180,13 +184,18 @@ class _OutputLoss(torch.autograd.Function):
             total += loss
             if not needed:
                 continue
-            difference = d_logits.to(dtype)  # [rows, V], times W for readouts, times readouts for W
-            d_chunk = (difference @ kernel)[: readings * len(words)]
+
+            # z = x W^T + b, so dx = dz W, dW = dz^T x and db = sum(dz).
+            rounded = d_logits.to(dtype)
+            d_chunk = (rounded @ kernel)[: readings * len(words)]  # without padding
             gradients[0].view(shape)[:, part] = d_chunk.view(chunk.shape)
-            sums = [(difference.t() @ rows).to(exact), d_logits.sum(dim=0)]
-            gradients[1:] = (
-                [gradient.add_(more) for gradient, more in zip(gradients[1:], sums, strict=True)] if first else sums
-            )
+            d_weight = (rounded.t() @ rows).to(exact)
+            d_bias = d_logits.sum(dim=0)
+            if first == 0:
+                gradients[1:] = [d_weight, d_bias]
+            else:
+                gradients[1].add_(d_weight)
+                gradients[2].add_(d_bias)
         ctx.save_for_backward(*gradients)
         ctx.dtypes = readouts.dtype, weight.dtype, bias.dtype
         return total
@@ -198,5 +207,6 @@ class _OutputLoss(torch.autograd.Function):
         gradients = ctx.saved_tensors
         if d_total.device.type != "cpu" or d_total != 1:  # on another device the comparison would wait for it
             gradients = tuple(gradient * d_total for gradient in gradients)
-        others = len(ctx.needs_input_grad) - len(gradients)
-        return *(gradient.to(dtype) for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)), *[None] * others
+        cast = [gradient.to(dtype) for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)]
+        without_gradient = [None] * (len(ctx.needs_input_grad) - len(cast))  # of targets and options
+        return *cast, *without_gradient

@@ -133,5 +133,8 @@ def for_steps(module: Module) -> Module:
     if isinstance(module, StepLinear):
         return cast(Module, module.for_steps())
     prepared = copy.copy(module)
-    prepared._modules = {name: child and for_steps(child) for name, child in module._modules.items()}
+    prepared._modules = {
+        name: None if child is None else for_steps(child)  # torch allows None in place of a child
+        for name, child in module._modules.items()
+    }
     return prepared

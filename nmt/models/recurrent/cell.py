@@ -1,4 +1,4 @@
-"""Decoder cells: the two orders of attending and updating, and what a step carries and uses."""
+"""Decoder cells: the two orders of attending and updating, with the state and the weights of a step."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class RecurrentDecoderWeights(NamedTuple):
     """The weights of a recurrent decoder for the steps of a loop.
 
     Attributes:
-        table: What each word of the vocabulary adds to the gates of the first layer, [V, gates] (Devlin, 2017, section
-            3.2); None if words are projected as they come.
+        table: Contribution of each word of the vocabulary to the gates of the first layer, [V, gates] (Devlin, 2017,
+            section 3.2); None if words are projected as they come.
         recurrent: The recurrent layers.
         attention: The attention mechanism.
         readout: The readout layer.
@@ -83,7 +83,7 @@ class DecoderCell(nn.Module, ABC):
     output: nn.Module
     """The readout layer, before its activation."""
     activation: Callable[[Tensor], Tensor]
-    """What makes the readout of the layer's result."""
+    """The function from the result of that layer to the readout."""
     feedback_size: int = 0
     """Size of the vector that is fed back; 0 without one."""
     parallel: bool = False
@@ -140,8 +140,10 @@ def attend_by_row(
 ) -> tuple[Tensor, Tensor, AttentionState]:
     """Attend from each row to its sentence: [R, H] -> context [R, D], alignment [R, heads, S], attention state."""
     layout = state.layout
-    context, alignment, after = attention.attend(layout.to_grid(query), memory, state.history)  # [B, N, ...] each
-    return layout.to_rows(context), layout.to_rows(alignment), {name: layout.to_rows(after[name]) for name in after}
+    queries = layout.to_grid(query)  # [R, H] -> [B, N, H]
+    contexts, alignments, history = attention.attend(queries, memory, state.history)  # [B, N, ...] each
+    attention_state = {name: layout.to_rows(part) for name, part in history.items()}
+    return layout.to_rows(contexts), layout.to_rows(alignments), attention_state
 
 
 def maxout(inputs: Tensor) -> Tensor:
@@ -152,19 +154,23 @@ def maxout(inputs: Tensor) -> Tensor:
 def make_readout(
     section: RecurrentDecoderSection, in_size: int, out_size: int, *, bias: bool
 ) -> tuple[nn.Module, Callable[[Tensor], Tensor]]:
-    """What makes the readout: a layer, and what is applied to its result; without a layer, that is all.
+    """The layer of the readout, and the function that is applied to its result; the layer may be the identity.
 
     Args:
-        section: The choice, and the size of the state, which comes first where only it is read.
-        in_size: Size of state, context and perhaps word.
+        section: The choice of the readout, and the size of the state.
+        in_size: Size of the features: state, context and perhaps word.
         out_size: Size of the readout.
         bias: True if a layer has a bias.
     """
-    state = partial(torch.narrow, dim=-1, start=0, length=section.hidden_size)
-    kinds: dict[str, tuple[int, Callable[[Tensor], Tensor]]]
-    kinds = {"plain": (1, tanh), "maxout": (2, maxout), "state": (0, state), "linear": (0, nn.Identity())}
-    units, activation = kinds[section.readout]
-    return StepLinear(in_size, units * out_size, bias) if units else nn.Identity(), activation
+    match section.readout:
+        case "plain":
+            return StepLinear(in_size, out_size, bias), tanh
+        case "maxout":
+            return StepLinear(in_size, 2 * out_size, bias), maxout
+        case "state":  # which comes first in the features
+            return nn.Identity(), partial(torch.narrow, dim=-1, start=0, length=section.hidden_size)
+        case _:  # linear: the features as they are
+            return nn.Identity(), nn.Identity()
 
 
 class BahdanauCell(DecoderCell):

@@ -100,13 +100,15 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
         return memory, RecurrentDecoderState(recurrent, feedback, attention, Layout(encoded.states.size(0)))
 
     def prepare(self, num_words: int = 1, num_models: int = 1) -> RecurrentDecoderWeights:
-        """See `Decoder.prepare`. A long loop has a table of what each word adds to the gates, if that is small."""
+        """See `Decoder.prepare`. A long loop has a table of each word's contribution to the gates, if it is small."""
         recurrent = self.cell.recurrent.for_steps()
-        vocabulary = self.embedding.num_embeddings
-        table_size = vocabulary * MAX_GATES * self.cell.recurrent.hidden_size
-        pays = num_words >= vocabulary and num_models * table_size <= MAX_TABLE
+        vocabulary_size = self.embedding.num_embeddings
+        table_size = vocabulary_size * MAX_GATES * self.cell.recurrent.hidden_size
+        is_long = num_words >= vocabulary_size
+        is_small = num_models * table_size <= MAX_TABLE
+        table = recurrent.project(self.embedding.weight) if is_long and is_small else None
         return RecurrentDecoderWeights(
-            recurrent.project(self.embedding.weight) if pays else None,
+            table,
             recurrent,
             for_steps(self.cell.attention),
             for_steps(self.cell.output),
@@ -132,7 +134,7 @@ class RecurrentDecoder(Decoder[Memory, RecurrentDecoderState, RecurrentDecoderWe
         choose: WordChooser | None = None,
         cut: Tensor | None = None,
     ) -> DecoderOutput:
-        """See `Decoder.forward`. With full teacher forcing, only what must be sequential is (see `DecoderCell`)."""
+        """See `Decoder.forward`. With full teacher forcing, only sequential parts are a loop (see `DecoderCell`)."""
         memory, state = self.start(encoded)
         if choose is not None:
             readouts, alignments, _ = self.unroll(tgt_in, memory.for_steps(), state, choose)

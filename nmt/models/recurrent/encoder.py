@@ -51,22 +51,27 @@ class RecurrentEncoder(Encoder):
         lengths = lengths.to(src.device, non_blocking=True)
         positions = torch.arange(src.size(1), device=src.device)
         mask = positions < lengths.unsqueeze(1)  # [B, S]
-        # Position of each token after reversing the sentence without its padding; its own inverse.
+        # Position of each token after reversing the sentence without its padding; its own inverse, [B, S].
         reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions)
-        order = (reverse + src.size(1) * torch.arange(len(src), device=src.device).unsqueeze(1)).flatten()
+        # The same as indices of the rows of all sentences below one another, [B * S].
+        first_rows = src.size(1) * torch.arange(len(src), device=src.device).unsqueeze(1)
+        order = (reverse + first_rows).flatten()
         outputs = embed(self.embedding, src, cut)  # [B, S, E]
         last_states: list[list[Tensor]] = []
         for layer, connection in zip(self.layers, self.connections, strict=True):
             inputs = connection.enter(outputs)
-            ran = [self.run(inputs, lengths, layer[0], None)]
-            if len(layer) > 1:  # backward
-                ran.append(self.run(inputs, lengths, layer[1], order))
+            forward_outputs, forward_last = self.run(inputs, lengths, layer[0], None)
+            directed_outputs = [forward_outputs]
+            directed_last = [forward_last]
+            if len(layer) > 1:
+                backward_outputs, backward_last = self.run(inputs, lengths, layer[1], order)
+                directed_outputs.append(backward_outputs)
+                directed_last.append(backward_last)
             # Of each direction [B, S, H], joined to [B, S, D], and 0 on padding.
-            joined = torch.cat([directed for directed, _ in ran], dim=-1)
+            joined = torch.cat(directed_outputs, dim=-1)
             outputs = connection.leave(outputs, joined) * mask.unsqueeze(2)
             # The parts of the last states, as h and c of an LSTM, of both directions: [1, B, D] each.
-            parts = zip(*(state for _, state in ran), strict=True)
-            last_states.append([torch.cat(part, dim=-1) for part in parts])
+            last_states.append([torch.cat(parts, dim=-1) for parts in zip(*directed_last, strict=True)])
         end = (lengths - 1).view(-1, 1, 1)
         forward_size = self.output_size - self.backward_size
         # The last state of the forward direction, and that of the backward direction at the first word.

@@ -1,4 +1,4 @@
-"""What the layers of a decoder keep of the words so far."""
+"""The states of a decoder's layers: vectors, keys and values of the words so far."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Cache(NamedTuple):
 
     @property
     def allowed(self) -> Tensor:
-        """What each hypothesis may read, [B, N, n]; in empty slots anything, as all must not be forbidden."""
+        """True where a hypothesis may read a word, [B, N, n]; everywhere in empty slots, which must read something."""
         return self.layout.to_grid(self.prefixes, fill=True)
 
 

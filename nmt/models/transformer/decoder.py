@@ -29,11 +29,11 @@ class TransformerMemory(NamedTuple):
 
 
 class TransformerState(NamedTuple):
-    """What a Transformer's decoder carries from one target token to the next.
+    """The state that a Transformer's decoder carries from one target token to the next.
 
     Attributes:
         position: Position of the next word, from 0.
-        histories: What each layer keeps of the words so far.
+        histories: State of each layer, of the words so far.
         layout: Which of the R rows belong to which sentence.
     """
 

@@ -104,8 +104,11 @@ class CausalSelfAttention(History[Cache]):
 
     def start(self, like: Tensor) -> Cache:
         """See `History.start`."""
-        empty = like.new_empty(len(like), self.attention.num_heads, 0, like.size(1) // self.attention.num_heads)
-        return Cache(empty, empty, torch.empty(len(like), 0, dtype=torch.bool, device=like.device), Layout(len(like)))
+        rows = len(like)
+        heads = self.attention.num_heads
+        no_words = like.new_empty(rows, heads, 0, like.size(1) // heads)
+        no_prefixes = torch.empty(rows, 0, dtype=torch.bool, device=like.device)
+        return Cache(no_words, no_words, no_prefixes, Layout(rows))
 
     def step(self, inputs: Tensor, state: Cache) -> tuple[Tensor, Cache]:
         """See `History.step`."""
