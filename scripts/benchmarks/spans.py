@@ -7,14 +7,16 @@ with their translations in a lexicon from the training pairs. Sentences are join
 from __future__ import annotations
 
 import argparse
+import functools
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import nmt
 from benchmarks.arguments import Commands, positive
 from benchmarks.tables import markdown
+from nmt.corpus import Pair
 from nmt.corpus.example import read_examples
 from nmt.corpus.lexicon import find_lexicon
 from nmt.corpus.training_pairs import read_training_pairs
@@ -29,6 +31,8 @@ KINDS = {
 }
 ABBREVIATION = re.compile(r"(?:\b[A-Za-z]\.[A-Za-z]\.|\b(?:Inc|Ltd|Co|Jr|etc|usw|[A-Z]|[0-9]{1,2})\.)$")
 """How a sentence ends whose full stop may be that of an abbreviation, a letter or an ordinal number."""
+
+GERMAN_NOUN = re.compile(r"(?<=[a-z,] )[A-Z\u00c4\u00d6\u00dc][a-z\u00e4\u00f6\u00fc\u00df]{3,}")
 
 
 def add_command(commands: Commands) -> None:
@@ -51,6 +55,8 @@ def benchmark_spans(arguments: argparse.Namespace) -> None:
     rows = [*_measure_spans(translator, sources, arguments.lines, chance)]
     pairs = read_training_pairs(arguments.data, translator.processor)
     rows.append(_measure_terms(translator, sources, dict(find_lexicon(pairs)), arguments.terms, chance))
+    references = [text for example in read_examples(arguments.data / "test.jsonl") for text in example.references]
+    rows += _measure_inflected_terms(translator, sources, pairs, references, arguments.terms, chance)
     splitter = translator.reader.splitter
     assert splitter is not None
     texts = [pair.src for pair in pairs]
@@ -97,6 +103,52 @@ def _measure_terms(
         right += translator.translate(source).text.count(term) == count
     reader.protection = before
     return _row("terms", right, len(chosen))
+
+
+def _measure_inflected_terms(
+    translator: nmt.Translator,
+    sources: Sequence[str],
+    pairs: Sequence[Pair],
+    references: Sequence[str],
+    number: int,
+    chance: random.Random,
+) -> Iterator[list[str]]:
+    """Nouns with another noun as their translation, some form of which stands in the translation of a sentence.
+
+    The other noun is of the training text, or one that no training sentence has in any form. Nouns are words with a
+    capital inside sentences, as in German, the only target
+    language of this measure; forms of a word have the same lemma in simplemma.
+    """
+    if not translator.reader.has_term_marks:
+        return
+    import simplemma
+
+    lemma = functools.partial(simplemma.lemmatize, lang="de")
+    nouns = {word: target for word, target in find_lexicon(pairs) if target[0].isupper() and word[0].islower()}
+    trained = {lemma(word) for pair in pairs for word in re.findall(r"\w+", pair.tgt)}
+    inside = {word for text in references for word in GERMAN_NOUN.findall(text)}
+    unseen = sorted({lemma(word) for word in inside} - trained)
+    seen = sorted({lemma(target) for target in nouns.values()})
+    cases = [(source, word) for source in sources for word in set(re.findall(r"\w+", source)) & set(nouns)]
+    chosen = chance.sample(sorted(cases), min(number, len(cases)))
+    reader = translator.reader
+    before = reader.protection
+    for name, targets in (("inflected terms, of training text", seen), ("inflected terms, unseen", unseen)):
+        right = 0
+        without = 0
+        for source, word in chosen:
+            target = chance.choice(targets)
+            reader.protection = Protection(terms={word: target}, inflected=[word])
+            right += _has_lemma(translator.translate(source).text, target, lemma)
+            reader.protection = before
+            without += _has_lemma(translator.translate(source).text, target, lemma)
+        yield _row(name, right, len(chosen))
+        yield _row(f"{name}, without a glossary", without, len(chosen))
+    reader.protection = before
+
+
+def _has_lemma(text: str, target: str, lemma: Callable[[str], str]) -> bool:
+    return any(lemma(word) == target or word == target for word in re.findall(r"\w+", text))
 
 
 def _splitters(splitter: SentenceSplitter) -> list[tuple[str, Callable[[str], list[str]]]]:
