@@ -429,7 +429,7 @@ OPTIONS = {
     "--requests-per-minute --allow-host --allow-origin --trust-proxy --keep --glossary --log --log-probes "
     "--no-log-probes --beam-size --batch-size --device --allow-class",
     "average": "models --output -o --last --overwrite --allow-class",
-    "export": "--to --output -o --model -m --against --quantization --overwrite --allow-class",
+    "export": "--to --output -o --model -m --against --quantization --keep --glossary --overwrite --allow-class",
     "runs": "directory",
     "attentions": "",
 }

@@ -235,9 +235,9 @@ def serve(
         list[str] | None,
         typer.Option(
             "--glossary",
-            metavar="[en-de=]FILE.tsv",
-            help="Terms and the translations that they must have, for one direction or all: term, tab, translation "
-            "on each line. Can be repeated.",
+            metavar="[en-de[/NAME]=]FILE.tsv",
+            help="Terms and the translations that they must have, for one direction or all, or for requests that give "
+            "its name: term, tab, translation on each line. Can be repeated.",
         ),
     ] = None,
     log_format: Annotated[

@@ -49,6 +49,7 @@ from nmt.serving.request_limits import Limits
 from nmt.system.errors import NmtError, is_out_of_memory, shorten
 from nmt.system.messages import Parameter
 from nmt.text.languages import language_name
+from nmt.translation.protection import Protection
 from nmt.translation.reader import Passage
 from nmt.translation.translation import Translation
 
@@ -270,7 +271,18 @@ def _prepare(text: str, asked: TranslateRequest, directions: Directions) -> Item
             raise HTTPException(400, f"{shorten(asked.target)} is not supported as a target")
         source = detection.language
     direction = _find(directions, source, asked.target)
-    return Item(document, detection, direction, direction.translator.reader.read(document.texts))
+    reader = direction.translator.reader
+    if asked.glossary:
+        reader = reader.with_protection(_find_glossary(direction, asked.glossary))
+    return Item(document, detection, direction, reader.read(document.texts))
+
+
+def _find_glossary(direction: ServedDirection, name: str) -> Protection:
+    protection = direction.glossaries.get(name)
+    if protection is None:
+        known = ", ".join(direction.glossaries) or "none"
+        raise _invalid(f"glossary: {direction} has no glossary {shorten(name)}; known: {known}")
+    return protection
 
 
 def _find(directions: Directions, source: str, target: str) -> ServedDirection:

@@ -1,7 +1,7 @@
 """The models of a server by language pair, and language detection."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import ConfigDict
 
@@ -10,6 +10,7 @@ from nmt.serving.detection import Detection, rank_languages, share_known
 from nmt.system.errors import printable
 from nmt.text.direction import Direction
 from nmt.text.languages import base_language
+from nmt.translation.protection import Protection
 from nmt.translation.translator import Translator
 
 READ_TO_DETECT = 1000
@@ -44,12 +45,14 @@ class ServedDirection:
         translator: All models together.
         models: Each model alone by a name, with the config it was trained with.
         served: Where each model is from.
+        glossaries: The spans and terms of each glossary that a request may name, by that name.
     """
 
     direction: Direction
     translator: Translator
     models: Mapping[str, tuple[Config, Translator]]
     served: tuple[ServedModel, ...] = ()
+    glossaries: Mapping[str, Protection] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return printable(str(self.direction))

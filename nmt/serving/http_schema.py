@@ -51,6 +51,8 @@ class TranslateRequest(AnyRequest):
     """text (the default), or html, whose tags are kept."""
     alternatives: Number = 0
     """Number of further translations; 0 is the default."""
+    glossary: Code = ""
+    """Name of a glossary of the direction, in place of the direction's own one."""
 
 
 class TextRequest(AnyRequest):

@@ -20,6 +20,7 @@ from nmt.translation.loading import LoadSettings, open_translator
 if TYPE_CHECKING:
     from nmt.serving.directions import Directions, ServedDirection
     from nmt.text.direction import Direction
+    from nmt.translation.protection import Protection
 
 LIBRARIES = ("starlette", "uvicorn", "python_multipart", "lxml", "prometheus_client", "py3langid")
 
@@ -77,7 +78,7 @@ def serve(
         trusted_proxies: Reverse proxy whose X-Forwarded-For is trusted.
         keep: File with names that stay as they are, one on each line.
         glossaries: Files with terms and the translations that they must have, a term, a tab and its translation on each
-            line: `FILE` for all directions, or `en-de=FILE` for one.
+            line: `FILE` for all directions, `en-de=FILE` for one, or `en-de/NAME=FILE` for requests that name it.
         log_format: Log of requests, one line each, on standard error.
         log_probes: Log answered requests of /health and /metrics too.
         allowed_classes: Dotted paths of classes that the models' configs may name; their code runs.
@@ -120,10 +121,12 @@ def read_keys(path: Path) -> list[str]:
 
 
 def read_glossaries(glossaries: Collection[str]) -> dict[str, Path]:
-    """Files of glossaries by the name of their direction, such as `en-de`; an empty name is all directions.
+    """Files of glossaries by their name; an empty name is all directions.
+
+    The name is that of a direction, such as `en-de`, or for a glossary that requests name `en-de/legal`.
 
     Raises:
-        ConfigError: Two are for the same direction.
+        ConfigError: Two have the same name.
     """
     files: dict[str, Path] = {}
     for glossary in glossaries:
@@ -151,13 +154,18 @@ def open_directions(
             have different vocabularies.
     """
     from nmt.serving.directions import Directions
+    from nmt.translation.protection import read_protection
 
     unused = dict(glossaries or {})
     for_all = unused.pop("", None)
     directions = []
     for direction, paths in _group_by_direction(models, settings).items():
         glossary = unused.pop(str(direction), for_all)
-        directions.append(_open_direction(direction, paths, replace(settings, glossary=glossary)))
+        prefix = f"{direction}/"
+        named = {name: unused.pop(name) for name in list(unused) if name.startswith(prefix)}
+        protections = {name.removeprefix(prefix): read_protection(settings.keep, path) for name, path in named.items()}
+        settings_of_direction = replace(settings, glossary=glossary)
+        directions.append(_open_direction(direction, paths, settings_of_direction, protections))
     if unused:
         names = ", ".join(str(served) for served in directions)
         raise ConfigError(f"{next(iter(unused))}: a glossary for a direction that is not served; served are {names}")
@@ -184,7 +192,10 @@ def _group_by_direction(
 
 
 def _open_direction(
-    direction: Direction, paths: Sequence[tuple[Path, Path]], settings: LoadSettings
+    direction: Direction,
+    paths: Sequence[tuple[Path, Path]],
+    settings: LoadSettings,
+    glossaries: Mapping[str, Protection],
 ) -> ServedDirection:
     """The models of a direction, which translate together and can be asked one by one.
 
@@ -192,6 +203,7 @@ def _open_direction(
         direction: Their languages.
         paths: The path that was given for each, and that of its directory.
         settings: How they are loaded and used.
+        glossaries: Those that a request may name.
     """
     from nmt.inspection.explorer_data import name_models
     from nmt.serving.directions import ServedDirection, ServedModel
@@ -214,7 +226,7 @@ def _open_direction(
         known_update = update if type(update) is int else None
         model = ServedModel(printable(str(direction)), printable(str(given)), known_update, member.identity)
         served.append(model)
-    return ServedDirection(direction, translator, models_alone, tuple(served))
+    return ServedDirection(direction, translator, models_alone, tuple(served), glossaries)
 
 
 def exit_if_busy() -> None:

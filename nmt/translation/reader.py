@@ -132,6 +132,13 @@ class Reader:
         reader._tokenizing = self._tokenizing  # both use the same tokenizers
         return reader
 
+    def with_protection(self, protection: Protection) -> Self:
+        """A reader of the same text that protects other spans."""
+        reader = copy.copy(self)
+        reader.protection = protection
+        reader._tokenizing = self._tokenizing  # both use the same tokenizers
+        return reader
+
     def read(self, texts: Iterable[str]) -> list[Passage]:
         """Split texts into units.
 

@@ -15,6 +15,7 @@ from real_server import GOLDEN_MODEL, Records, golden, recording, serving
 from safetensors.torch import load_file, save_file
 
 from nmt.serving.serve import open_directions
+from nmt.system.errors import ConfigError
 from nmt.translation.loading import LoadSettings
 from nmt.translation.translator import Translator
 
@@ -368,6 +369,27 @@ def test_a_reply_and_its_line_name_the_models(records: Records) -> None:
         True,
         *[False] * 3,
     ]
+
+
+def test_a_request_may_name_a_glossary(tmp_path: Path) -> None:
+    files = {}
+    for name, translation in (("en-de", "ALLES"), ("en-de/legal", "Zeuge"), ("en-de/zoo", "Tier")):
+        files[name] = tmp_path / f"{name.replace('/', '-')}.tsv"
+        files[name].write_text(f"man\t{translation}\n", encoding="utf-8")
+    settings = LoadSettings("cpu", split_sentences=True)
+    (english,) = open_directions([GOLDEN_MODEL], settings, files)
+    fields = {"q": "The man sleeps.", "source": "en", "target": "de"}
+    found = {}
+    with serving(english) as client:
+        for name in (None, "legal", "zoo"):
+            reply = client.post("/translate", json={**fields, "glossary": name})
+            found[name] = reply.json()["translatedText"]
+        unknown = client.post("/translate", json={**fields, "glossary": "nobody"})
+    assert [word in found[name] for name, word in ((None, "ALLES"), ("legal", "Zeuge"), ("zoo", "Tier"))] == [True] * 3
+    assert unknown.status_code == 400
+    assert unknown.json() == {"error": "Invalid request: glossary: en-de has no glossary nobody; known: legal, zoo"}
+    with pytest.raises(ConfigError, match="en-fr/legal: a glossary for a direction that is not served"):
+        open_directions([GOLDEN_MODEL], settings, {"en-fr/legal": files["en-de"]})
 
 
 def test_two_models_of_a_direction_are_both_named(tmp_path: Path) -> None:
