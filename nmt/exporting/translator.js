@@ -78,7 +78,7 @@
   async function translateAsRead({ processor, network, decode, tokens, longest, reservedIds }, unit, isLatest, showPart) {
     const all = processor.tokenize(unit.text), letters = all.filter((token) => /\p{L}/u.test(token));
     // What has no letters, and what the model cannot read, stays as it is.
-    if (unit.isCopied || processor.encode(letters).every((id) => id === UNK)) return { text: unit.whole, isCopied: true };
+    if (unit.isCopied || processor.encode(letters).every((id) => id === UNK)) return { text: unit.whole, isCopied: true, isUnread: letters.length > 0 && !unit.isCopied };
     const src = all.slice(0, longest), cut = all.length > longest && longest;
     const demanded = unit.way === "placeholders" ? processor.encode(unit.standIns) : [];
     const work = search(network, processor.encode(src), decode, { reserved: reservedIds, demanded });
@@ -140,6 +140,8 @@
     const drawn = done.map((each, n) => ({ source: each[0].read ?? sentences[n].written, reference: null, gold: null, of: each.map(({ found }) => found) }));
     data.items = drawn.filter(({ of }) => of.every(Boolean));
     if (drawn.some(({ of }) => of.includes(null))) say(`Sentences of more than ${LONGEST_DRAWN} tokens are not drawn.`);
+    const unread = done.flat().filter(({ isUnread }) => isUnread).length;
+    if (unread) say(`${unread === 1 ? "1 sentence is" : `${unread} sentences are`} unchanged: the model knows none of the words.`);
     const cuts = done.flat().flatMap(({ cut }) => cut || []);
     if (cuts.length) say(`Of a sentence the first ${Math.min(...cuts)} tokens are read.`);
     go({ ...initial, m: state.m, u: state.u, o: state.o, h: state.h, s: Math.max(0, data.items.length - 1) });

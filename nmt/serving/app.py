@@ -93,6 +93,11 @@ class Item:
     passages: list[Passage]
     translations: list[list[list[Translation]]] = field(default_factory=list)
 
+    def count_unread(self) -> int:
+        """Number of the sentences that stay as they are, as the model knows none of their words."""
+        best = [ranked[0] for sentences in self.translations for ranked in sentences]
+        return sum(translation.is_copied and translation.unread > 0 for translation in best)
+
     def render(self) -> list[str]:
         """Translations of the text, best first, without duplicates; a unit with too few repeats its best one."""
         reader = self.direction.translator.reader
@@ -212,6 +217,9 @@ class Service:
         await asyncio.gather(*map(translate, dict.fromkeys(item.direction for item in items)))
         texts = await asyncio.to_thread(lambda: [item.render() for item in items])
         reply: dict[str, list[Any]] = {"translatedText": [best for best, *_ in texts]}
+        unread = [item.count_unread() for item in items]
+        if any(unread):
+            reply["unreadSentences"] = unread
         if asked.source == AUTO:
             reply["detectedLanguage"] = [item.detection for item in items]
         if asked.alternatives:

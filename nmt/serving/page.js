@@ -50,8 +50,10 @@ async function translate(event) {
   showStatus("Translating");
   try {
     const body = new URLSearchParams({ q: at("text").value, source, target, api_key: at("key").value });
-    at("result").textContent = (await ask("translate", { method: "POST", body, signal })).translatedText;
-    showStatus("Done");
+    const { translatedText, unreadSentences } = await ask("translate", { method: "POST", body, signal });
+    at("result").textContent = translatedText;
+    const unread = unreadSentences === 1 ? "1 sentence is" : `${unreadSentences} sentences are`;
+    showStatus(unreadSentences ? `${unread} unchanged: the model knows none of the words` : "Done");
   } catch (error) {
     if (signal.aborted) return;
     delay = Math.max(error.seconds || 0, 2 * delay);

@@ -371,6 +371,16 @@ def test_a_reply_and_its_line_name_the_models(records: Records) -> None:
     ]
 
 
+def test_sentences_without_known_words_are_counted(client: httpx.Client) -> None:
+    fields = {"source": "en", "target": "de"}
+    texts = ["\u65e5\u672c\u8a9e\u3002 The man sleeps.", "The man sleeps. 42 \U0001f436"]
+    reply = client.post("/translate", json={**fields, "q": texts}).json()
+    assert reply["translatedText"][0].startswith("\u65e5\u672c\u8a9e\u3002")
+    assert reply["unreadSentences"] == [1, 0]
+    assert client.post("/translate", json={**fields, "q": texts[0]}).json()["unreadSentences"] == 1
+    assert "unreadSentences" not in client.post("/translate", json={**fields, "q": texts[1]}).json()
+
+
 def test_a_request_may_name_a_glossary(tmp_path: Path) -> None:
     files = {}
     for name, translation in (("en-de", "ALLES"), ("en-de/legal", "Zeuge"), ("en-de/zoo", "Tier")):
