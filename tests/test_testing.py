@@ -16,7 +16,7 @@ from nmt.config.attention_scores import SCORES
 from nmt.layers.attention.score import Score, find_score
 from nmt.testing import ScoreTests
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+README = Path(__file__).resolve().parents[1] / "nmt/layers/README.md"
 
 
 class TestRegisteredScores(ScoreTests):
@@ -161,7 +161,7 @@ class TestOptions(ScoreTests):
 
 def readme_files() -> dict[str, str]:
     """The Python files of README's section on a score of one's own, by the names that it gives them."""
-    section = README.read_text(encoding="utf-8").partition("## Your own attention")[2].partition("\n## ")[0]
+    section = README.read_text(encoding="utf-8").partition("## A score of your own")[2].partition("\n## ")[0]
     found = re.findall(r"`(\w+\.py)`[^`]*\n```python\n(.*?)```", section, flags=re.DOTALL)
     return dict(found)
 
