@@ -28,7 +28,6 @@ from nmt.serving.batches import QueueFull, ServerStopping
 from nmt.serving.body import read_address, read_body, read_key
 from nmt.serving.detection import Detection
 from nmt.serving.directions import Directions, ServedDirection
-from nmt.serving.document import Document, read_plain_text
 from nmt.serving.http_schema import (
     AnyRequest,
     ExploreRequest,
@@ -49,6 +48,7 @@ from nmt.serving.request_limits import Limits
 from nmt.system.errors import NmtError, is_out_of_memory, shorten
 from nmt.system.messages import Parameter
 from nmt.text.languages import language_name
+from nmt.translation.document import Document, read_plain_text
 from nmt.translation.protection import Protection
 from nmt.translation.reader import Passage
 from nmt.translation.translation import Translation

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from lxml import etree
 from real_server import golden
 
-from nmt.serving.document import Document
-from nmt.serving.markup import MAX_TAGS, VOID, read_html
-from nmt.serving.tags import Element, best_run, link_words, place_tags
+from nmt.serving.markup import read_html
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
+from nmt.translation.document import Document
+from nmt.translation.hypertext import VOID
+from nmt.translation.running_text import MAX_TAGS
+from nmt.translation.tags import Element, best_run, link_words, place_tags
 from nmt.translation.translation import Translation
 
 PROCESSOR = TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), Vocabulary([]), Vocabulary([]))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nmt.text.processor import TextProcessor
@@ -67,7 +66,13 @@ def link_words(source: str, translation: Translation, processor: TextProcessor) 
 
 
 def place_tags(
-    elements: Sequence[Element], links: Links, num_source: int, words: Sequence[str], joined: Collection[int] = ()
+    elements: Sequence[Element],
+    links: Links,
+    num_source: int,
+    words: Sequence[str],
+    joined: Collection[int] = (),
+    escape: Callable[[str], str] = str,
+    breaks: Mapping[int, str] | None = None,
 ) -> str:
     """Place the tags of a source in its translation: each tag once, well nested, whatever the links.
 
@@ -80,15 +85,18 @@ def place_tags(
         num_source: Words of the source.
         words: Words of the translation.
         joined: Indices of those that follow the one before them without a space.
+        escape: Writes a word as the document does.
+        breaks: What stands in place of the space in front of a word, by its index; that of the end is their number.
     """
     sources: list[set[int]] = [set() for _ in words]
     reach = [-1] * num_source
     for source, target in links:
         sources[target].add(source)
         reach[source] = max(reach[source], target)
-    line = _Line(sources, reach, words, joined)
+    breaks = breaks or {}
+    line = _Line(sources, reach, list(map(escape, words)), joined, breaks)
     line.write(elements, (0, num_source), (0, len(words)))
-    return "".join(line.parts)
+    return "".join([*line.parts, breaks.get(len(words), "")])
 
 
 class _Line:
@@ -97,18 +105,25 @@ class _Line:
     Args:
         sources: For each target word the source words that it comes from.
         reach: For each source word the last target word that comes from it, -1 if there is none.
-        words: The target words.
+        words: The target words, as they are written.
         joined: Indices of those that follow the one before them without a space.
+        breaks: What stands in place of the space in front of a word, by its index.
     """
 
     def __init__(
-        self, sources: Sequence[set[int]], reach: Sequence[int], words: Sequence[str], joined: Collection[int]
+        self,
+        sources: Sequence[set[int]],
+        reach: Sequence[int],
+        words: Sequence[str],
+        joined: Collection[int],
+        breaks: Mapping[int, str],
     ) -> None:
         self.parts: list[str] = []
         self._sources = sources
         self._reach = reach
         self._words = words
         self._joined = joined
+        self._breaks = dict(breaks)
         self._separated = True  # whether a word may follow without a space
 
     def write(self, elements: Sequence[Element], within: tuple[int, int], span: tuple[int, int]) -> None:
@@ -122,7 +137,7 @@ class _Line:
             is_empty = first == last
             is_attached = element.glued if is_empty else first in self._joined
             if not is_attached:
-                self._separate()
+                self._separate(first)
             self.parts.append(element.start)
             self.write(element.children, (element.first, element.last), (first, last))
             self.parts.append(element.end)
@@ -151,13 +166,15 @@ class _Line:
     def _write_words(self, start: int, stop: int) -> None:
         for index in range(start, stop):
             if index not in self._joined:
-                self._separate()
-            self.parts.append(html.escape(self._words[index], quote=False))
+                self._separate(index)
+            self.parts.append(self._words[index])
             self._separated = False
 
-    def _separate(self) -> None:
-        if not self._separated:
-            self.parts.append(" ")
+    def _separate(self, index: int) -> None:
+        """Write a space in front of a word, or the break that stands there."""
+        separator = self._breaks.pop(index, "")
+        if separator or not self._separated:
+            self.parts.append(separator or " ")
             self._separated = True
 
 

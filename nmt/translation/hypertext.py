@@ -1,0 +1,50 @@
+"""The elements of HTML: which are inside running text, and which have text that is not translated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from nmt.translation.running_text import Piece
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+INLINE = _names(
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark math q rp rt ruby s samp "
+    "small span strike strong sub sup svg time tt u var wbr"
+)
+"""Elements within running text; all others end it."""
+VOID = _names("area base br col embed hr img input link meta param source track wbr")
+"""Elements without an end tag."""
+RAW = _names("script style xmp iframe noembed noframes plaintext")
+"""Elements whose content has neither tags nor entities."""
+ANNOTATION = _names("rp rt")
+"""Elements that say how a word is read: not translated, and no part of the running text."""
+UNTRANSLATED = RAW | ANNOTATION | _names("textarea pre code svg math template")
+"""Elements whose text is not translated."""
+PICTURES = _names("svg")
+FOOTNOTE = re.compile(r"\s*(?:\[?[0-9]{1,3}\]?|[*\u2020\u2021\u00a7]{1,3}|[a-z])\s*")
+"""The text of a `<sup>` that refers to a footnote."""
+
+
+def is_untranslated(name: str, attributes: Mapping[str, str]) -> bool:
+    """True if the text of an element must not be translated."""
+    is_marked = attributes.get("translate", "").lower() == "no"
+    return name in UNTRANSLATED or is_marked or "notranslate" in attributes.get("class", "").lower().split()
+
+
+def join_footnotes(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Pieces in which a reference to a footnote is a single one: it is no running text."""
+    position = 0
+    while position < len(pieces):
+        start, *rest = pieces[position : position + 3]
+        is_raised = start.kind == "start" and start.content.startswith("<sup") and len(rest) == 2
+        if is_raised and rest[0].kind == "text" and rest[1].kind == "end" and FOOTNOTE.fullmatch(rest[0].content):
+            yield Piece("".join(piece.source for piece in (start, *rest)), "single")
+            position += 3
+        else:
+            yield start
+            position += 1
