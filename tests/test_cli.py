@@ -410,7 +410,8 @@ OPTIONS = {
     "check": "config_argument --config -c --data -d --set --for",
     "translate": "sentence --model -m --input -i --output -o --beam-size --batch-size --n-best --num-hypotheses "
     "--precision --set --format --with-attention --attention --dictionary --keep --glossary "
-    "--protect --no-protect --split-sentences --no-split-sentences --prefix --overwrite --resume --device "
+    "--protect --no-protect --split-sentences --no-split-sentences --prefix --retranslate --overwrite "
+    "--resume --device "
     "--allow-class",
     "evaluate": "--model -m --split --data -d --src --ref --repair-references --json --hypotheses --references "
     "--against --test --breakdown --attention --beam-size --batch-size --set --device --short-inputs "

@@ -79,7 +79,7 @@ def test_every_import_points_down(graph: Graph) -> None:
 
 def test_the_house_has_few_rooms() -> None:
     packages = [path for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE]
-    assert len(packages) + len(list(PACKAGE.glob("*.py"))) <= 25
+    assert len(packages) + len(list(PACKAGE.glob("*.py"))) <= 26
 
 
 def test_a_cycle_is_found() -> None:

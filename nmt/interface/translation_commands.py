@@ -19,7 +19,13 @@ def translate(
     ] = None,
     model: options.Models = None,
     input: Annotated[
-        Path | None, typer.Option("--input", "-i", metavar="FILE", help="File to translate, one sentence per line.")
+        Path | None,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="FILE",
+            help="File to translate, one sentence per line; or a file with markup, such as subtitles.",
+        ),
     ] = None,
     output: options.OutputFile = None,
     beam_size: options.BeamSize = None,
@@ -41,9 +47,10 @@ def translate(
         str | None,
         typer.Option(
             "--format",
-            metavar="text|nbest|jsonl|pharaoh",
+            metavar="text|nbest|jsonl|pharaoh|FILE FORMAT",
             help="text: the translation. nbest: number ||| translation ||| score. jsonl: a JSON object per "
-            "line, with tokens, scores and word alignment. pharaoh: word alignment, i-j. [default: text]",
+            "line, with tokens, scores and word alignment. pharaoh: word alignment, i-j. srt, vtt, po, xliff, html, "
+            "md, json, yaml, docx, odt: --input has markup, which stays. [default: by the suffix of --input, or text]",
         ),
     ] = None,
     with_attention: Annotated[
@@ -84,6 +91,10 @@ def translate(
             "may go on, unless a space follows it.",
         ),
     ] = None,
+    retranslate: Annotated[
+        bool,
+        typer.Option("--retranslate", help="Translate texts of a file with markup again that have a translation."),
+    ] = False,
     overwrite: options.OverwriteFiles = False,
     resume: Annotated[
         bool,
@@ -119,6 +130,7 @@ def translate(
         protect=protect,
         split_sentences=split_sentences,
         prefix=prefix,
+        retranslate=retranslate,
         overwrite=overwrite,
         resume=resume,
         device=device,

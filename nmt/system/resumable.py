@@ -7,13 +7,13 @@ and how much of it is finished.
 import contextlib
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from nmt.system.errors import DataError, add_remedy, name_differences
-from nmt.system.files import hidden_path, naming, read_json, real_path, write_json
+from nmt.system.files import atomic_file, hidden_path, naming, read_json, real_path, write_json
 from nmt.system.messages import Message, Parameter
 from nmt.system.replacement import locked
 
@@ -41,6 +41,10 @@ class ResumableFile:
     steps: int
     lines: int
 
+    def read_lines(self) -> list[str]:
+        """The lines of text that are finished."""
+        return Path(self.file.name).read_text(encoding="utf-8").splitlines()
+
     def write(self, text: str, lines: int) -> None:
         """Finish a step.
 
@@ -58,7 +62,14 @@ class ResumableFile:
 
 
 @contextlib.contextmanager
-def open_resumable(path: Path, made_from: Origin, *, resume: bool) -> Iterator[ResumableFile]:
+def open_resumable(
+    path: Path,
+    made_from: Origin,
+    *,
+    resume: bool,
+    unit: str = "lines",
+    assemble: Callable[[bytes], bytes] | None = None,
+) -> Iterator[ResumableFile]:
     """Open a file for UTF-8 text; it appears only when the block succeeds.
 
     If the block fails, the finished part is kept for the next call if `resume` is true, and deleted otherwise. A kill
@@ -68,6 +79,8 @@ def open_resumable(path: Path, made_from: Origin, *, resume: bool) -> Iterator[R
         path: The file, which is no folder, in a folder that exists.
         made_from: Its origins.
         resume: Resume an unfinished file, or begin if there is none; otherwise an unfinished one is deleted.
+        unit: What the lines of the input are, for messages.
+        assemble: Makes the content of the file from the text when it is whole; None takes the text.
 
     Raises:
         DataError: Another command is writing it, or the unfinished one was made from something else.
@@ -75,14 +88,19 @@ def open_resumable(path: Path, made_from: Origin, *, resume: bool) -> Iterator[R
     data = hidden_path(path, "partial")
     progress = hidden_path(path, "partial.json")
     with locked(path), naming(path, data), naming(path, progress):
-        steps, lines, size = _read_progress(path, data, progress, made_from if resume else None)
+        steps, lines, size = _read_progress(path, data, progress, made_from if resume else None, unit)
         if not size:
             progress.unlink(missing_ok=True)
         try:
             with data.open("ab") as file:
                 file.truncate(size)
                 yield ResumableFile(file, progress, made_from, steps, lines)
-            data.replace(real_path(path))
+            if assemble is None:
+                data.replace(real_path(path))
+            else:
+                with atomic_file(path) as whole:
+                    whole.write_bytes(assemble(data.read_bytes()))
+                data.unlink()
             progress.unlink(missing_ok=True)
         except BaseException as error:
             if not resume:
@@ -98,7 +116,7 @@ def is_unfinished(path: Path) -> bool:
     return hidden_path(path, "partial.json").is_file()
 
 
-def _read_progress(path: Path, data: Path, progress: Path, made_from: Origin | None) -> tuple[int, int, int]:
+def _read_progress(path: Path, data: Path, progress: Path, made_from: Origin | None, unit: str) -> tuple[int, int, int]:
     """Steps, lines and bytes of an unfinished file to resume; zeros if there is none, or it is to be deleted.
 
     Raises:
@@ -114,9 +132,10 @@ def _read_progress(path: Path, data: Path, progress: Path, made_from: Origin | N
         return 0, 0, 0
     if made_from is None:
         deleted = Message(
-            "{path}: {lines} unfinished lines are deleted; {resume} would have kept them",
+            "{path}: {lines} unfinished {unit} are deleted; {resume} would have kept them",
             path=path,
             lines=f"{lines:,}",
+            unit=unit,
             resume=Parameter("resume", True),
         )
         log.warning("%s", deleted)

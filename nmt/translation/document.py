@@ -111,7 +111,7 @@ def _divide(
     """
     begins = [0]
     for number, word in enumerate(words, 1):
-        begins.append(begins[-1] + len(word) + (number not in joined))
+        begins.append(begins[-1] + len(word) + (number not in joined and number < len(words)))
     total = begins[-1]
     chosen: dict[int, str] = {}
     for share, source in breaks:

@@ -189,6 +189,7 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
         protection=protection,
         frozen=True,
         description=described,
+        direction=direction,
     )
     if protection and protection.inflected and not translator.reader.has_term_marks:
         log.warning(

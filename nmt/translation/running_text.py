@@ -56,18 +56,19 @@ def match_tags(pieces: Sequence[Piece]) -> None:
     unclosed: list[Piece] = []
     around = Counter[str]()  # start tags in front of a block, whose end tags follow it
     for piece in pieces:
-        if piece.kind == "start":
-            unclosed.append(piece)
-        elif piece.kind == "end":
+        if piece.kind == "end":
             names = [start.name for start in unclosed]
             if piece.name in names:
                 while unclosed[-1].name != piece.name:
                     unclosed.pop().kind = "single"
                 unclosed.pop()
+            elif around[piece.name] > 0:
+                around[piece.name] -= 1
+                piece.kind = "block"
             else:
-                is_around = around[piece.name] > 0
-                around[piece.name] -= is_around
-                piece.kind = "block" if is_around else "single"
+                piece.kind = "single"
+        if piece.kind == "start":
+            unclosed.append(piece)
         elif piece.kind == "block":
             for start in unclosed:
                 start.kind = "block"

@@ -27,6 +27,7 @@ from nmt.translation.stream import translate_lines, warn_of_cut
 
 if TYPE_CHECKING:
     from nmt.config import Overrides
+    from nmt.translation.files.file_format import FileFormat
     from nmt.translation.formats import Format
     from nmt.translation.translator import Translator
 
@@ -60,6 +61,7 @@ def translate(
     protect: bool = True,
     split_sentences: bool = True,
     prefix: str | None = None,
+    retranslate: bool = False,
     overwrite: bool = False,
     resume: bool = False,
     device: str = "auto",
@@ -72,7 +74,7 @@ def translate(
     Args:
         sentence: Sentence to translate. None is standard input; a session at a terminal.
         model: Run or model directories.
-        input: File to translate, one sentence per line.
+        input: File to translate, one sentence per line; or a file with markup, whose suffix shows its format.
         output: File to write instead of standard output.
         beam_size: Hypotheses that remain at each step.
         batch_size: Sentences translated at once.
@@ -80,7 +82,9 @@ def translate(
         precision: float32 or bfloat16.
         overrides: Other search settings.
         format: text: the translation. nbest: number ||| translation ||| score. jsonl: a JSON object per line, with
-            tokens, scores and word alignment. pharaoh: word alignment, i-j. None is text.
+            tokens, scores and word alignment. pharaoh: word alignment, i-j. Or the format of a file with markup, which
+            comes back translated: srt, vtt, po, xliff, html, md, json, yaml, docx or odt. None goes by the suffix of
+            `input`, and is text for others.
         with_attention: Write the attention weights into `format` jsonl too.
         attention: Draw the attention weights of the sentence.
         dictionary: Translations of words that the model does not know: source word, tab, translation on each line.
@@ -90,6 +94,7 @@ def translate(
         split_sentences: Translate the sentences of a line one by one, and long ones in parts.
         prefix: Words that the translation begins with, for one sentence, which is not split. The last one may go on,
             unless a space follows it.
+        retranslate: Translate texts of a file with markup again that have a translation.
         overwrite: Replace outputs that are not empty.
         resume: Continue an unfinished translation of `input` into `output`, or start one.
         device: Where to compute.
@@ -115,11 +120,18 @@ def translate(
     from nmt.translation.formats import choose_format
     from nmt.translation.session import converse
 
+    kind = None if source is None else _find_format(source, format, n_best, with_attention)
+    if retranslate and kind is None:
+        raise ConfigError(
+            "{retranslate} is for files with markup: give one as {input}",
+            retranslate=Parameter("retranslate", True),
+            input=Parameter("input"),
+        )
     warn_of_file(sentence or "", "input")
     read = [] if sentence is not None else [source or Path("/dev/stdin")]
     replace = overwrite or (resume and target is not None and is_unfinished(target))
     check_files({"output": target, "attention": picture}, [*read, entries, names, terms], overwrite=replace)
-    name, opened = _open_text(sentence, source)
+    name, opened = _open_text(sentence, source) if kind is None else (str(source), nullcontext(io.BytesIO()))
     with opened as stream:
         translator = load(
             model,
@@ -136,6 +148,9 @@ def translate(
             allowed_classes=allowed_classes,
         )
         translator.check_n_best(n_best)
+        if kind is not None and source is not None:
+            _translate_markup(translator, source, target, kind, retranslate=retranslate, resume=resume)
+            return
         shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
         if whole and source is not None and target is not None:
             _translate_whole(translator, source, target, shape, resume=resume)
@@ -163,6 +178,27 @@ def translate(
                     number += len(batch)
                 if number == 1:
                     log.info(f"{name}: is empty; nothing is translated")
+
+
+def _find_format(source: Path, name: str | None, n_best: int, with_attention: bool) -> FileFormat | None:
+    """The format of a file with markup, None for lines of text.
+
+    Raises:
+        ConfigError: More is asked for than it can show.
+        DataError: No format reads its markup.
+    """
+    from nmt.translation.files.registry import find_file_format
+
+    shows_lines = n_best > 1 or with_attention
+    kind = find_file_format(source, name)
+    if kind is None or not shows_lines:
+        return kind
+    raise ConfigError(
+        "{more}: {title} has one translation of each text; leave it out, or take the file as lines with {text}",
+        more=Parameter("n_best", n_best) if n_best > 1 else Parameter("with_attention", True),
+        title=kind.title,
+        text=Parameter("format", "jsonl"),
+    )
 
 
 def warn_of_file(sentence: str, parameter: str) -> None:
@@ -237,18 +273,24 @@ def translate_file(
     format: str | None = None,
     n_best: int = 1,
     with_attention: bool = False,
+    retranslate: bool = False,
     overwrite: bool = False,
     resume: bool = False,
 ) -> None:
     """Translate a file line by line, in order and in little memory; the translation appears whole when it is done.
 
+    A file with markup, such as subtitles, comes back as it is, but for its texts.
+
     Args:
         translator: What `load` returned.
-        source: Lines of UTF-8.
+        source: Lines of UTF-8, or a file with markup.
         target: File to write.
-        format: text, nbest, jsonl or pharaoh; None is text for one translation per line and nbest for several.
+        format: text, nbest, jsonl or pharaoh; or the format of a file with markup: srt, vtt, po, xliff, html, md, json,
+            yaml, docx or odt. None goes by the suffix of the source, and for others is text for one translation per
+            line and nbest for several.
         n_best: Translations per line.
         with_attention: Write the attention weights too; only jsonl can.
+        retranslate: Translate texts of a file with markup again that have a translation.
         overwrite: Replace a file that is not empty.
         resume: Continue an unfinished translation, with the same result, or start one. What is finished is kept when
             this command fails, and after a kill whether this is set or not.
@@ -265,6 +307,10 @@ def translate_file(
     target = Path(target)
     check_files({"target": target}, [source], overwrite=overwrite or (resume and is_unfinished(target)))
     translator.check_n_best(n_best)
+    kind = _find_format(source, format, n_best, with_attention)
+    if kind is not None:
+        _translate_markup(translator, source, target, kind, retranslate=retranslate, resume=resume)
+        return
     shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
     _translate_whole(translator, source, target, shape, resume=resume)
 
@@ -274,7 +320,12 @@ def _translate_whole(translator: Translator, source: Path, target: Path, shape: 
     from nmt.corpus.lines import in_blocks
 
     with open_input(source) as stream:
-        made_from = describe(translator, source, shape)
+        made_from = {
+            **describe(translator, source),
+            "format": shape.name,
+            "with_attention": shape.with_attention,
+            "n_best": shape.n_best,
+        }
         with open_resumable(target, made_from, resume=resume) as file:
             if file.lines:
                 log.info(f"{target}: resuming after {file.lines:,} lines")
@@ -292,8 +343,20 @@ def _translate_whole(translator: Translator, source: Path, target: Path, shape: 
     log.info(f"{number:,} line{plural} in {seconds:.2f} s ({number / max(seconds, 1e-9):,.0f} per second)")
 
 
-def describe(translator: Translator, source: Path, shape: Format) -> Origin:
-    """Everything that determines a translation: two with the same description are identical."""
+def _translate_markup(
+    translator: Translator, source: Path, target: Path | None, kind: FileFormat, *, retranslate: bool, resume: bool
+) -> None:
+    """Translate the texts of a file with markup."""
+    from nmt.translation.file_translation import translate_file_as
+
+    def make_origin() -> Origin:
+        return {**describe(translator, source), "format": kind.name, "retranslate": retranslate}
+
+    translate_file_as(translator, source, target, kind, make_origin, retranslate=retranslate, resume=resume)
+
+
+def describe(translator: Translator, source: Path) -> Origin:
+    """What determines a translation besides its format: two with the same description are identical."""
     reader = translator.reader
     entries = None if reader.dictionary is None else repr(sorted(reader.dictionary.items()))
     protection = None if reader.protection is None else repr((reader.protection.names, reader.protection.terms))
@@ -306,9 +369,6 @@ def describe(translator: Translator, source: Path, shape: Format) -> Origin:
         "protection": protection and hashlib.sha256(protection.encode()).hexdigest()[:CHECKSUM],
         "dictionary": entries and hashlib.sha256(entries.encode()).hexdigest()[:CHECKSUM],
         "device": translator.model.device.type,
-        "format": shape.name,
-        "with_attention": shape.with_attention,
-        "n_best": shape.n_best,
     }
 
 

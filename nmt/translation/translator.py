@@ -19,6 +19,7 @@ from nmt.search.searcher import Searcher
 from nmt.system.errors import CheckpointError, ConfigError, check_at_least
 from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
+from nmt.text.direction import Direction
 from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import WORD_BEGINNING
@@ -58,6 +59,7 @@ class Translator:
         protection: Spans that translations take over, with a splitter; None protects none.
         frozen: True if the models' parameters never change, so that prepared weights can be reused.
         description: Path, direction and attention of the models, in words.
+        direction: The languages; None if they are not known.
 
     Attributes:
         reader: Splits texts into the units that are translated, and writes translations as text.
@@ -78,9 +80,11 @@ class Translator:
         protection: Protection | None = None,
         frozen: bool = False,
         description: str = "",
+        direction: Direction | None = None,
     ) -> None:
         self.model = model
         self.description = description
+        self.direction = direction
         self.options = options
         self.searcher = Searcher([model, *others], options, frozen=frozen)
         self.repairs = False
