@@ -51,6 +51,7 @@ class Segment:
         escape: Writes a word, or a text without tags, as the document does.
         original: It as the document has it, which stays if the translation is the same text; None writes it anew.
         empty: Tags around nothing, which are left out.
+        finish: Writes the whole as the document does; None needs nothing else.
     """
 
     text: str
@@ -62,6 +63,7 @@ class Segment:
     escape: Callable[[str], str] = keep_as_is
     original: str | None = None
     empty: Sequence[str] = ()
+    finish: Callable[[str], str] | None = None
 
     def render(self, translation: Translation, processor: TextProcessor) -> str:
         """Its translation, in which nothing but its own tags can be read as a tag."""
@@ -73,9 +75,10 @@ class Segment:
         # Opaque parts take the places of their symbols; one whose symbol the model dropped comes last.
         for symbol, part in self.opaque.items():
             text = text.replace(symbol, part) if symbol in text else f"{text} {part}"
+        whole = self.before + text + self.after
         for tags in self.empty:
-            text = text.replace(tags, "")
-        return self.before + text + self.after
+            whole = whole.replace(tags, "")
+        return whole if self.finish is None else self.finish(whole)
 
     def _place(self, translation: Translation, processor: TextProcessor) -> str:
         """The translation with the tags and breaks of the text."""

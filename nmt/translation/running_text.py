@@ -92,7 +92,7 @@ def divide_text(
     for run in _runs(pieces):
         first, last = _inside(run)
         parts.append("".join(piece.source for piece in run[:first]))
-        segment = _segment(run[first:last], escape, empty)
+        segment = make_segment(run[first:last], escape, empty)
         parts.append(segment or "".join(piece.source for piece in run[first:last]))
         parts.append("".join(piece.source for piece in run[last:]))
     return [part for part in parts if part]
@@ -117,8 +117,8 @@ def _inside(run: Sequence[Piece]) -> tuple[int, int]:
     return is_edge.index(False), len(run) - is_edge[::-1].index(False)
 
 
-def _segment(run: Sequence[Piece], escape: Callable[[str], str], empty: Sequence[str]) -> Segment | None:
-    """A run as a segment; None if it has no word to translate."""
+def make_segment(run: Sequence[Piece], escape: Callable[[str], str], empty: Sequence[str] = ()) -> Segment | None:
+    """A running text as a segment; None if it has no word to translate. For the arguments see `divide_text`."""
     text = "".join(piece.content for piece in run if piece.kind == "text")
     if not any(map(str.isalnum, text)):
         return None
@@ -148,8 +148,8 @@ def _segment(run: Sequence[Piece], escape: Callable[[str], str], empty: Sequence
     is_original = all(piece.original is not None for piece in run if piece.kind == "text")
     return Segment(
         " ".join(text.split()),
-        before,
-        after,
+        escape(before),
+        escape(after),
         _elements(words, text),
         opaque,
         _breaks(run, words),

@@ -8,14 +8,21 @@ from pathlib import Path
 
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.messages import Parameter
+from nmt.translation.files.docx import DOCX
 from nmt.translation.files.file_format import FileFormat
+from nmt.translation.files.json_table import JSON_TABLE
+from nmt.translation.files.markdown import MARKDOWN
+from nmt.translation.files.odt import ODT
 from nmt.translation.files.po import PO
 from nmt.translation.files.srt import SRT
 from nmt.translation.files.vtt import VTT
 from nmt.translation.files.web_page import WEB_PAGE
 from nmt.translation.files.xliff import XLIFF
+from nmt.translation.files.yaml_table import YAML_TABLE
 
-FILE_FORMATS = {kind.name: kind for kind in (SRT, VTT, PO, XLIFF, WEB_PAGE)}
+FILE_FORMATS = {
+    kind.name: kind for kind in (SRT, VTT, PO, XLIFF, WEB_PAGE, MARKDOWN, JSON_TABLE, YAML_TABLE, DOCX, ODT)
+}
 """Every format of files by its name; plain text is none of them."""
 _BY_SUFFIX = {suffix: kind for kind in FILE_FORMATS.values() for suffix in kind.suffixes}
 _OTHERS = """

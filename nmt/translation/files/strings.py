@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from nmt.translation.document import Part
 from nmt.translation.running_text import Piece, divide_text, match_tags
@@ -17,31 +17,42 @@ _END = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f)\]}]['\"\u2019\u201d\u00bb\u2
 def divide_string(value: str, escape: Callable[[str], str], line_end: str) -> list[Part]:
     """A string as segments, and what is between them.
 
-    Tags stand around the translations of their words. A line that goes on with a small letter is read together with
-    the one before it. A message with alternatives, `{n, plural, ...}`, stays as it is: its words belong to its grammar.
-
     Args:
         value: The string, without quotes and escapes.
         escape: Writes a text within the quotes.
         line_end: A line end within the quotes.
     """
-    if _CHOICE.search(value):
-        return [_escape_lines(value, escape, line_end)]
-    pieces = list(_pieces(value, escape, line_end))
+    first, *others = value.split("\n")
+    return divide_lines([("", first), *((line_end, line) for line in others)], escape)
+
+
+def divide_lines(
+    lines: Sequence[tuple[str, str]], escape: Callable[[str], str], *, are_folded: bool = False
+) -> list[Part]:
+    """The lines of a string as segments, and what is between them.
+
+    Tags stand around the translations of their words. A line that goes on with a small letter is read together with
+    the one before it. A message with alternatives, `{n, plural, ...}`, stays as it is: its words belong to its grammar.
+
+    Args:
+        lines: What stands in front of each line, and the line.
+        escape: Writes a text.
+        are_folded: True if all lines go on, but for empty ones and those next to them.
+    """
+    if _CHOICE.search("\n".join(line for _, line in lines)):
+        return ["".join(separator + escape(line) for separator, line in lines)]
+    pieces = list(_pieces(lines, escape, are_folded))
     match_tags(pieces)
     return list(divide_text(pieces, escape))
 
 
-def _escape_lines(value: str, escape: Callable[[str], str], line_end: str) -> str:
-    return line_end.join(map(escape, value.split("\n")))
-
-
-def _pieces(value: str, escape: Callable[[str], str], line_end: str) -> Iterator[Piece]:
+def _pieces(lines: Sequence[tuple[str, str]], escape: Callable[[str], str], are_folded: bool) -> Iterator[Piece]:
     before = ""
-    for number, line in enumerate(value.split("\n")):
-        if number:
-            goes_on = line[:1].islower() and before[-1:].isalnum() and not _END.search(before)
-            yield Piece(line_end, "break" if goes_on else "block")
+    for separator, line in lines:
+        if separator:
+            is_text = bool(before.strip() and line.strip())
+            goes_on = are_folded or (line[:1].islower() and before[-1:].isalnum() and not _END.search(before))
+            yield Piece(separator, "break" if is_text and goes_on else "block")
         position = 0
         for match in _TAG.finditer(line):
             yield from _text(line[position : match.start()], escape)
