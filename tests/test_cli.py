@@ -427,8 +427,8 @@ OPTIONS = {
     "--source -s --set --output -o",
     "score": "--src --tgt --model -m --output -o --format --batch-size --precision --overwrite --device --allow-class",
     "serve": "--model -m --host --port --api-key --api-keys --max-characters --max-sentences --max-queue "
-    "--requests-per-minute --allow-host --allow-origin --trust-proxy --keep --glossary --log --log-probes "
-    "--no-log-probes --beam-size --batch-size --device --allow-class",
+    "--requests-per-minute --max-file-bytes --allow-host --allow-origin --trust-proxy --keep --glossary --log "
+    "--log-probes --no-log-probes --beam-size --batch-size --device --allow-class",
     "average": "models --output -o --last --overwrite --allow-class",
     "export": "--to --output -o --model -m --against --quantization --keep --glossary --overwrite --allow-class",
     "runs": "directory",

@@ -226,6 +226,9 @@ def serve(
             "[default: no limit]",
         ),
     ] = None,
+    max_file_bytes: Annotated[
+        int, typer.Option("--max-file-bytes", metavar="N", min=1, help="Bytes of a file to translate.")
+    ] = 10485760,
     allowed_hosts: Annotated[
         list[str] | None,
         typer.Option("--allow-host", metavar="NAME", help="Name that the server is reached by. Can be repeated."),
@@ -286,6 +289,7 @@ def serve(
         max_sentences=max_sentences,
         max_queue=max_queue,
         requests_per_minute=requests_per_minute,
+        max_file_bytes=max_file_bytes,
         allowed_hosts=allowed_hosts or (),
         allowed_origins=allowed_origins or (),
         trusted_proxies=trusted_proxies or (),

@@ -5,17 +5,18 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -28,9 +29,15 @@ from nmt.serving.batches import QueueFull, ServerStopping
 from nmt.serving.body import read_address, read_body, read_key
 from nmt.serving.detection import Detection
 from nmt.serving.directions import Directions, ServedDirection
+from nmt.serving.downloads import Downloads, FolderFull
+from nmt.serving.file_requests import Slice, Upload, divide, find_format, read_document, read_upload
 from nmt.serving.http_schema import (
+    BINARY,
     AnyRequest,
     ExploreRequest,
+    FileContent,
+    FileReply,
+    FileRequest,
     Health,
     Language,
     Operation,
@@ -49,6 +56,7 @@ from nmt.system.errors import NmtError, is_out_of_memory, shorten
 from nmt.system.messages import Parameter
 from nmt.text.languages import language_name
 from nmt.translation.document import Document, read_plain_text
+from nmt.translation.files.registry import supported_suffixes
 from nmt.translation.protection import Protection
 from nmt.translation.reader import Passage
 from nmt.translation.translation import Translation
@@ -65,12 +73,16 @@ HEADERS = {
 IDENTITY = "model-identity"
 """The header that names the models behind a reply."""
 RETRY = {"retry-after": "1"}
+DOWNLOAD = "/download_file"
+STORED_FILES = 64
+"""How many files of the largest size may wait to be fetched."""
 # To look into a sentence takes as long as to translate so many tokens in batches, and so many for each of its own:
 # measured with the model of `make demo` on a CPU, 0.3 s and 4 ms.
 LOOK_INSIDE = 400
 LOOK_AT_TOKEN = 5
 
 M = TypeVar("M", bound=AnyRequest)
+V = TypeVar("V", bound=BaseModel)
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -121,6 +133,7 @@ class Service:
         self.limits = limits
         self._rate = Rate(limits.requests_per_minute)
         self._pool = Pool(directions, limits)
+        self.downloads = Downloads(limits.keep_seconds, STORED_FILES * limits.max_file_bytes)
         self.metrics = Metrics(self._pool.count_waiting)
         self.metrics.show_models(directions.served)
 
@@ -139,8 +152,9 @@ class Service:
         self.metrics.show_models(self.directions.served)
 
     def stop(self, seconds: float) -> None:
-        """Stop the threads of the models, all within some time."""
+        """Stop the threads of the models, all within some time, and delete files that were not fetched."""
         self._pool.stop(seconds)
+        self.downloads.close()
 
     async def read(self, request: Request, model: type[M]) -> M:
         """Read and check a request, and count it; if a key in its head is wrong, its body is not read.
@@ -153,17 +167,8 @@ class Service:
             HTTPException: It is invalid, too large or not allowed.
         """
         record: Record = request.scope["nmt.record"]
-        address = read_address(request, self.limits)
-        key = read_key(request, address)
-        if key is not None and self.keys.required and self.keys.find(key) is None:
-            self.admit(record.client, key)
-        fields = address | await read_body(request, self.limits)
-        if fields.get("api_key") in (None, ""):
-            fields["api_key"] = key
-        try:
-            asked = model.model_validate({name: value for name, value in fields.items() if value is not None})
-        except ValidationError as error:
-            raise _invalid(_describe(error)) from None
+        address, key = self._read_head(request)
+        asked = _validate(address | await read_body(request, self.limits), key, model)
         record.characters = sum(map(len, asked.texts))
         if len(asked.texts) > self.limits.max_sentences:
             raise _invalid(f"{len(asked.texts)} texts exceed the limit of {self.limits.max_sentences}")
@@ -171,6 +176,32 @@ class Service:
             raise _invalid(f"request ({record.characters}) exceeds text limit ({self.limits.max_characters})")
         self.admit(record.client, asked.api_key)
         return asked
+
+    async def read_file(self, request: Request) -> tuple[FileRequest, Upload]:
+        """Read and check a request with a file, as `read` does.
+
+        Raises:
+            HTTPException: It is invalid, too large or not allowed.
+        """
+        record: Record = request.scope["nmt.record"]
+        address, key = self._read_head(request)
+        fields, upload = await read_upload(request, self.limits)
+        asked = _validate(address | fields | {"file": upload.name}, key, FileRequest)
+        self.admit(record.client, asked.api_key)
+        return asked, upload
+
+    def _read_head(self, request: Request) -> tuple[dict[str, Any], str | None]:
+        """The fields in the address of a request, and the key in its head.
+
+        Raises:
+            HTTPException: The key is wrong.
+        """
+        record: Record = request.scope["nmt.record"]
+        address = read_address(request, self.limits)
+        key = read_key(request, address)
+        if key is not None and self.keys.required and self.keys.find(key) is None:
+            self.admit(record.client, key)
+        return address, key
 
     def admit(self, client: str, api_key: str) -> None:
         """Check the API key of a request that is otherwise valid, and count it.
@@ -226,6 +257,56 @@ class Service:
             reply["alternatives"] = [others[: asked.alternatives] for _, *others in texts]
         return {name: values[0] for name, values in reply.items()} if isinstance(asked.q, str) else reply
 
+    async def translate_file(self, asked: FileRequest, upload: Upload, record: Record, root: str) -> FileReply:
+        """Translate a file, all of which stays but its texts; the translation can be fetched for an hour."""
+        kind = find_format(upload)
+        with self._pool.in_use() as directions:
+            source = asked.source
+            target = asked.target
+            document = await asyncio.to_thread(read_document, upload, kind, "", target, self.limits)
+            if source == AUTO:
+                sample = " ".join(segment.text for segment in document.segments)[: self.limits.max_characters]
+                source = _detect(directions, sample, target).language
+            direction = _find(directions, source, target)
+            languages = direction.direction
+            document = await asyncio.to_thread(
+                read_document, upload, kind, languages.source, languages.target, self.limits
+            )
+            record.models = direction.served
+            client = self._account(record.client, asked.api_key)
+            reader = direction.translator.reader
+            rendered: list[str] = []
+            slices = divide(document.segments, reader, self.limits)
+            while (part := await asyncio.to_thread(next, slices, None)) is not None:
+                rendered += await self._translate_slice(part, direction, record, client)
+        content = await asyncio.to_thread(document.write, rendered)
+        name = PurePath(upload.name)
+        try:
+            key = await asyncio.to_thread(self.downloads.add, f"{name.stem}_{target}{name.suffix}", content)
+        except FolderFull:
+            raise HTTPException(503, "too many translated files wait to be fetched; try again later", RETRY) from None
+        asyncio.get_running_loop().call_later(self.limits.keep_seconds + 1, self.downloads.delete_old)
+        return FileReply(translatedFileUrl=f"{root}{DOWNLOAD}/{key}")
+
+    async def _translate_slice(
+        self, part: Slice, direction: ServedDirection, record: Record, client: Hashable
+    ) -> list[str]:
+        """Some texts of a file, rendered."""
+        units = [unit for passage in part.passages for unit in passage.units]
+        record.characters += sum(len(segment.text) for segment in part.segments)
+        record.sentences += len(units)
+        done = await self._pool.batcher(direction).translate(units, 1, part.needs_alignment, client)
+        record.batch = max(record.batch, done.batch)
+        self.metrics.sentences.labels(str(direction)).inc(len(units))
+        return await asyncio.to_thread(part.render, done.translations, direction.translator.reader)
+
+    def download(self, name: str) -> Response:
+        """A translated file, by the name in the address that `/translate_file` replied."""
+        file = self.downloads.find(name)
+        if file is None:
+            raise HTTPException(404, "there is no such file; a translated file can be fetched for an hour")
+        return FileResponse(file.path, media_type=BINARY, filename=file.name)
+
     async def detect(self, asked: TextRequest, record: Record) -> list[Detection]:
         """Detect the language of a text, of those that the server translates."""
         record.models = self.directions.served
@@ -259,12 +340,13 @@ class Service:
         return {
             "apiKeys": self.keys.required,
             "charLimit": self.limits.max_characters,
-            "filesTranslation": False,
+            "fileLimit": self.limits.max_file_bytes,
+            "filesTranslation": True,
             "frontendTimeout": 500,
             "keyRequired": self.keys.required,
             "language": {side: {"code": code, "name": language_name(code)} for side, code in languages.items()},
             "suggestions": False,
-            "supportedFilesFormat": [],
+            "supportedFilesFormat": [".txt", *supported_suffixes()],
         }
 
 
@@ -274,9 +356,7 @@ def _prepare(text: str, asked: TranslateRequest, directions: Directions) -> Item
     detection = None
     source = asked.source
     if source == AUTO:
-        detection = next(iter(directions.detect(" ".join(document.texts), asked.target)), None)
-        if detection is None:
-            raise HTTPException(400, f"{shorten(asked.target)} is not supported as a target")
+        detection = _detect(directions, " ".join(document.texts), asked.target)
         source = detection.language
     direction = _find(directions, source, asked.target)
     reader = direction.translator.reader
@@ -291,6 +371,23 @@ def _find_glossary(direction: ServedDirection, name: str) -> Protection:
         known = ", ".join(direction.glossaries) or "none"
         raise _invalid(f"glossary: {direction} has no glossary {shorten(name)}; known: {known}")
     return protection
+
+
+def _detect(directions: Directions, text: str, target: str) -> Detection:
+    detection = next(iter(directions.detect(text, target)), None)
+    if detection is None:
+        raise HTTPException(400, f"{shorten(target)} is not supported as a target")
+    return detection
+
+
+def _validate(fields: dict[str, Any], key: str | None, model: type[V]) -> V:
+    """The fields of a request, checked; a key in its head counts if they have none."""
+    if fields.get("api_key") in (None, ""):
+        fields["api_key"] = key
+    try:
+        return model.model_validate({name: value for name, value in fields.items() if value is not None})
+    except ValidationError as error:
+        raise _invalid(_describe(error)) from None
 
 
 def _find(directions: Directions, source: str, target: str) -> ServedDirection:
@@ -389,6 +486,27 @@ def _post_endpoint(service: Service, model: type[AnyRequest], work: Callable[...
     return answer
 
 
+def _file_endpoint(service: Service) -> Endpoint:
+    """Reads a request with a file; the reply is where the translation is."""
+
+    async def answer(request: Request) -> Response:
+        asked, upload = await service.read_file(request)
+        root = f"{request.url.scheme}://{request.headers['host']}"
+        record = request.scope["nmt.record"]
+        return _json(await _while_connected(request, service.translate_file(asked, upload, record, root)))
+
+    return answer
+
+
+def _download_endpoint(service: Service) -> Endpoint:
+    """The reply is a file."""
+
+    async def answer(request: Request) -> Response:
+        return service.download(request.path_params["name"])
+
+    return answer
+
+
 def _get_endpoint(service: Service, work: Callable[[], Any]) -> Endpoint:
     """An operation that reads nothing: the reply is a page, JSON, or the metrics, which may need a key."""
 
@@ -444,6 +562,8 @@ class App:
         self._count = service.metrics.count
         operations: list[Operation] = [
             ("/translate", TranslateRequest, TranslateReply, service.translate),
+            ("/translate_file", FileRequest, FileReply, service.translate_file),
+            (f"{DOWNLOAD}/{{name}}", None, FileContent, service.download),
             ("/detect", TextRequest, list[Detection], service.detect),
             ("/explore", ExploreRequest, dict[str, Any], service.explore),
             ("/languages", None, list[Language], service.languages),
@@ -458,16 +578,20 @@ class App:
         self._document = describe_routes(operations, service.keys.required)
         first = next(iter(service.directions))
         key = {"api_key": "KEY"} if service.keys.required else {}
-        self._example = {"q": "Hello.", "source": first.source, "target": first.target, **key}
+        self._example = {"q": "Hello.", "source": first.source, "target": first.target, "file": "@film.srt", **key}
         endpoints: dict[str, dict[str, Endpoint]] = {}
-        for path, model, _, work in operations:
+        for path, model, reply, work in operations:
             methods = endpoints.setdefault(path, {})
-            if model is None:
+            if model is FileRequest:
+                methods["POST"] = _file_endpoint(service)
+            elif reply is FileContent:
+                methods["GET"] = _download_endpoint(service)
+            elif model is None:
                 methods["GET"] = _get_endpoint(service, work)
-            else:
+            elif issubclass(model, AnyRequest):
                 methods["POST"] = _post_endpoint(service, model, work)
         routes = [Route(path, _by_method(methods), methods=list(methods)) for path, methods in endpoints.items()]
-        self._paths = set(endpoints)
+        self._paths = {path.removesuffix("/{name}") for path in endpoints}
         kinds = (HTTPException, QueueFull, ServerStopping, NmtError, Exception)
         self._app = Starlette(routes=routes, exception_handlers=dict.fromkeys(kinds, _refuse))
         self._app.router.redirect_slashes = False
@@ -492,7 +616,8 @@ class App:
         """Handle a request."""
         path = scope["path"]
         client = scope["client"][0] if scope["client"] else ""
-        record = Record(client, scope["method"], path if path in self._paths else "unknown")
+        route = DOWNLOAD if path.startswith(f"{DOWNLOAD}/") else path  # whose name is a secret
+        record = Record(client, scope["method"], route if route in self._paths else "unknown")
         scope["nmt.record"] = record
         begin = time.monotonic()
 

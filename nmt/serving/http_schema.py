@@ -5,7 +5,15 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, NonNegativeInt, StringConstraints, TypeAdapter
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    NonNegativeInt,
+    StringConstraints,
+    TypeAdapter,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
 from nmt.inspection.html_page import Page
@@ -78,6 +86,31 @@ class ExploreRequest(TextRequest):
         return [self.q, self.given]
 
 
+class FileRequest(BaseModel):
+    """A file to translate; `source` may be `auto`."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+    source: Code
+    """Code of the language of the file; auto detects it."""
+    target: Code
+    """Code of the language of the translation."""
+    file: Annotated[str, WithJsonSchema({"type": "string", "format": "binary"})]
+    """The file, whose suffix shows its format."""
+    api_key: str = ""
+    """A key, if the server requires one; a header Authorization: Bearer KEY does as well."""
+
+
+class FileReply(BaseModel, use_attribute_docstrings=True):
+    """Where the translation of a file is."""
+
+    translatedFileUrl: str
+    """The address of the translation, which can be fetched for an hour."""
+
+
+class FileContent(bytes):
+    """The bytes of a file."""
+
+
 class TranslateReply(BaseModel, use_attribute_docstrings=True):
     """Translations; lists if the request has a list."""
 
@@ -91,9 +124,10 @@ class TranslateReply(BaseModel, use_attribute_docstrings=True):
     """Further translations, if there are any and they are asked for."""
 
 
-TEXTS = {Page: "text/html", bytes: "text/plain"}
+BINARY = "application/octet-stream"
+TEXTS = {Page: "text/html", bytes: "text/plain", FileContent: BINARY}
 """Media types of replies that are not JSON."""
-Operation = tuple[str, type[AnyRequest] | None, Any, Callable[..., Any]]
+Operation = tuple[str, type[AnyRequest] | type[FileRequest] | None, Any, Callable[..., Any]]
 """A path, the types of its request, None for GET, and of its reply, and the function that does the work."""
 
 
@@ -165,7 +199,12 @@ def describe_routes(operations: Sequence[Operation], needs_key: bool = False) ->
             "responses": responses,
         }
         if request is not None:
-            operation["requestBody"] = {"required": True, "content": content(request, JSON, FORM, MULTIPART)}
+            encodings = (MULTIPART,) if request is FileRequest else (JSON, FORM, MULTIPART)
+            operation["requestBody"] = {"required": True, "content": content(request, *encodings)}
+        if names := re.findall(r"\{(\w+)\}", path):
+            operation["parameters"] = [
+                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+            ]
         if needs_key and (request is not None or reply is bytes):
             operation["security"] = [{name: []} for name in KEYS]
         paths.setdefault(path, {})[method] = operation

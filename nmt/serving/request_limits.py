@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 
 from nmt.system.errors import ConfigError, check_at_least
-from nmt.system.limits import KIB
+from nmt.system.limits import KIB, MIB
 from nmt.system.messages import Parameter
 
 MAX_CONNECTIONS = 900
@@ -20,7 +20,10 @@ class Limits:
         max_queue: Sentences waiting for a model; more are refused until it has caught up.
         requests_per_minute: Requests per client or API key; None sets no limit.
         batch_wait: Seconds that a sentence waits for others to share its batch.
+        max_file_bytes: Bytes of a file to translate; all files that wait to be fetched have at most 64 times as many.
         body_seconds: Time for a request's body to arrive.
+        file_seconds: Time for a file to arrive.
+        keep_seconds: Time for which a translated file can be fetched.
         idle_seconds: Time in which a client neither finishes its headers nor reads anything of a reply, after which it
             is disconnected.
         stop_seconds: Time for requests to finish when the server stops; those that do not get a 503.
@@ -33,8 +36,11 @@ class Limits:
     max_sentences: int = 2000
     max_queue: int = 5000
     requests_per_minute: int | None = None
+    max_file_bytes: int = 10 * MIB
     batch_wait: float = 0.005
     body_seconds: float = 10.0
+    file_seconds: float = 120.0
+    keep_seconds: float = 3600.0
     idle_seconds: float = 20.0
     stop_seconds: int = 7
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
+from nmt.system.limits import MIB
 from nmt.system.surroundings import plain_torch
 from nmt.translation.input import read_text
 from nmt.translation.loading import LoadSettings, open_translator
@@ -38,6 +39,7 @@ def serve(
     max_sentences: int = 2000,
     max_queue: int = 5000,
     requests_per_minute: int | None = None,
+    max_file_bytes: int = 10 * MIB,
     allowed_hosts: Collection[str] = (),
     allowed_origins: Collection[str] = (),
     trusted_proxies: Collection[str] = (),
@@ -73,6 +75,7 @@ def serve(
         max_queue: Sentences that may wait for a model.
         requests_per_minute: Requests of a client or a key, at once or evenly: up to twice as many in its first minute.
             None is no limit.
+        max_file_bytes: Bytes of a file to translate.
         allowed_hosts: Name that the server is reached by.
         allowed_origins: Web pages that may use the server, or * for all.
         trusted_proxies: Reverse proxy whose X-Forwarded-For is trusted.
@@ -97,7 +100,7 @@ def serve(
     from nmt.serving.server import Server, bind
     from nmt.system.signals import without_hangup
 
-    limits = Limits(max_characters, max_sentences, max_queue, requests_per_minute)
+    limits = Limits(max_characters, max_sentences, max_queue, requests_per_minute, max_file_bytes)
     keys = Keys([*api_keys, *([] if key_file is None else read_keys(Path(key_file)))])
     pages = Pages(host, allowed_hosts, allowed_origins)
     search = {"beam_size": beam_size, "batch_size": batch_size}

@@ -125,6 +125,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
+        self._service.downloads.clean_up()
         await super().startup(sockets)
         counts = {str(direction): len(direction.models) for direction in self._service.directions}
         names = ", ".join(name if count == 1 else f"{name} ({count} models)" for name, count in counts.items())

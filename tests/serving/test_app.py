@@ -204,7 +204,7 @@ def test_odd_characters_do_no_harm(client: httpx.Client) -> None:
 
 
 def test_unknown_paths_and_methods(client: httpx.Client) -> None:
-    error_of(client.get("/translate_file"), 404)
+    error_of(client.get("/translate_files"), 404)
     error_of(client.get("/translate/"), 404)
     assert "GET" in client.post("/languages").headers["allow"]
     error_of(client.get("/translate"), 405)

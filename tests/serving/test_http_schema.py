@@ -23,6 +23,18 @@ from nmt.text.direction import Direction
 TEXT = "I am old."
 FIELDS = {"q": TEXT, "source": "en", "target": "de"}
 HTML = "text/html; charset=utf-8"
+FILE = {"file": ("film.txt", b"I am old.")}
+
+
+def ask(client: httpx.Client, method: str, path: str, key: str = "", **options: Any) -> httpx.Response:
+    """A request of a route with what it needs, and with a key for what must be there before."""
+    languages = {name: FIELDS[name] for name in ("source", "target")}
+    if "{name}" in path:
+        made = client.post("/translate_file", files=FILE, data={**languages, "api_key": key})
+        path = httpx.URL(made.json()["translatedFileUrl"]).path
+    if path == "/translate_file":
+        return client.post(path, files=FILE, data=languages, **options)
+    return client.request(method, path, json=FIELDS if method == "post" else None, **options)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +52,7 @@ def document(client: httpx.Client) -> dict[str, Any]:
 
 def test_requests_and_replies_are_described(client: httpx.Client, document: dict[str, Any]) -> None:
     posts = {path: operations.get("post") for path, operations in document["paths"].items()}
-    assert [path for path, post in posts.items() if post] == ["/translate", "/detect", "/explore"]
+    assert [path for path, post in posts.items() if post] == ["/translate", "/translate_file", "/detect", "/explore"]
     schemas = document["components"]["schemas"]
     assert set(re.findall("#/components/schemas/([A-Za-z]+)", json.dumps(document))) <= set(schemas)
     fields = {"q", "source", "target", "format", "alternatives", "api_key"}
@@ -58,7 +70,7 @@ def test_requests_and_replies_are_described(client: httpx.Client, document: dict
 
 def test_every_operation_has_an_id_of_its_own(document: dict[str, Any]) -> None:
     ids = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
-    assert len(set(ids)) == len(ids) == 11
+    assert len(set(ids)) == len(ids) == 13
     assert {"postTranslate", "getExplore", "postExplore", "getFrontendSettings", "getOpenapiJson", "getPage"} < set(ids)
     assert all(map(str.isalnum, ids))
 
@@ -74,11 +86,10 @@ def test_keys_are_described_where_they_are_needed(document: dict[str, Any]) -> N
         )
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
-                fields = FIELDS if method == "post" else None
                 replies = [
-                    client.request(method, path, json=fields),
-                    client.request(method, path, json=fields, headers={"Authorization": "Bearer KEY"}),
-                    client.request(method, path, json=fields, params={"api_key": "KEY"}),
+                    ask(client, method, path, "KEY"),
+                    ask(client, method, path, "KEY", headers={"Authorization": "Bearer KEY"}),
+                    ask(client, method, path, "KEY", params={"api_key": "KEY"}),
                 ]
                 needed = operation.get("security") == [{"bearer": []}, {"api_key": []}]
                 assert [reply.status_code for reply in replies] == [403 if needed else 200, 200, 200]
@@ -105,7 +116,7 @@ def test_every_documented_route_answers_as_documented(client: httpx.Client, docu
     jsonschema = pytest.importorskip("jsonschema")
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            reply = client.request(method, path, json=FIELDS if method == "post" else None)
+            reply = ask(client, method, path)
             assert reply.status_code == 200
             ((kind, content),) = operation["responses"]["200"]["content"].items()
             assert reply.headers["content-type"].partition(";")[0] == kind
@@ -153,12 +164,15 @@ def test_the_page_for_people_marks_what_is_required_and_its_examples_work(keys: 
         page, document = client.get("/docs").text, client.get("/openapi.json").json()
         examples = re.findall(r"<pre.*?>curl 127.0.0.1:5000(\S+) (.*?)</pre>", page)
         for path, line in examples:
-            fields = dict(field.split("=", 1) for field in shlex.split(html.unescape(line)) if field != "-d")
-            assert client.post(path, data=fields).status_code == 200
-            schema = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+            words = [word for word in shlex.split(html.unescape(line)) if word not in ("-d", "-F")]
+            fields = dict(word.split("=", 1) for word in words)
+            files = {"file": ("film.srt", b"")} if fields.pop("file", "") == "@film.srt" else None
+            assert client.post(path, data=fields, files=files).status_code == 200
+            content = document["paths"][path]["post"]["requestBody"]["content"]
+            schema = content["multipart/form-data"]["schema"]
             known = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
             needed = {*known["required"], *(["api_key"] if keys else [])}
             section = page.split(f"<h2>POST {path}</h2>")[1].partition("<pre")[0]
             marks = re.findall(r"<code>(\w+)</code> \((\w+)\): ", section)
             assert marks == [(name, "required" if name in needed else "optional") for name in known["properties"]]
-    assert [path for path, _ in examples] == ["/translate", "/detect", "/explore"]
+    assert [path for path, _ in examples] == ["/translate", "/translate_file", "/detect", "/explore"]

@@ -259,20 +259,20 @@ class _Writer:
         return self._close if run.format == base.format else self._close + base.end + run.begin
 
     def _write(self, atoms: Sequence[Atom]) -> None:
-        other: Run | None = None  # of another format, whose text goes on
+        second: Run | None = None  # of another format, whose text goes on
         for atom in atoms:
             base = self._runs[-1]
             is_other = atom.run is not None and atom.run.format != base.format
-            if other is not None and atom.kind != "state":
-                goes_on = atom.kind == "text" and is_other and atom.run is not None and atom.run.format == other.format
+            if second is not None and atom.kind != "state":
+                goes_on = atom.kind == "text" and is_other and atom.run is not None and atom.run.format == second.format
                 if not goes_on:
-                    self.pieces.append(Piece(self._close + other.end + base.begin + self._open, "end"))
-                    other = None
+                    self.pieces.append(Piece(self._close + second.end + base.begin + self._open, "end"))
+                    second = None
             match atom.kind:
                 case "text":
-                    if is_other and other is None and atom.run is not None:
-                        other = atom.run
-                        self.pieces.append(Piece(self._close + base.end + other.begin + self._open, "start"))
+                    if is_other and second is None and atom.run is not None:
+                        second = atom.run
+                        self.pieces.append(Piece(self._close + base.end + second.begin + self._open, "start"))
                     self.pieces.append(Piece(atom.text, "text", atom.source))
                 case "start":
                     inner = atom.inside[0]
@@ -286,9 +286,9 @@ class _Writer:
                     is_inside = atom.run is not None and not is_other
                     source = atom.source if is_inside else base.end + atom.whole + base.begin
                     self.pieces.append(Piece(self._close + source + self._open, atom.kind))
-        if other is not None:
+        if second is not None:
             base = self._runs[-1]
-            self.pieces.append(Piece(self._close + other.end + base.begin + self._open, "end"))
+            self.pieces.append(Piece(self._close + second.end + base.begin + self._open, "end"))
 
 
 def _outermost(node: Node, name: str) -> Iterator[Node]:

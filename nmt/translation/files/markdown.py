@@ -63,9 +63,9 @@ def read(content: bytes, task: Task) -> EncodedText:
         blank = "\n" * matter[0].count("\n")
     body = blank + text[matter.end() if matter else 0 :]
     parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"])
-    found: dict[str, Any] = {}
-    tokens = parser.parse(body.replace("\r\n", "\n"), found)
-    labels = set(found.get("references", ()))
+    surroundings: dict[str, Any] = {}
+    tokens = parser.parse(body.replace("\r\n", "\n"), surroundings)
+    labels = set(surroundings.get("references", ()))
     return EncodedText(edit(text, sorted(_edits(text, tokens, labels), key=_begin)), task, encoding)
 
 
@@ -114,11 +114,11 @@ def _find_lines(text: str, content: str, begin: int, end: int) -> list[tuple[int
         wanted = line.strip()
         if not wanted:
             continue
-        found = text.find(wanted, position, end)
-        if found < 0:
+        place = text.find(wanted, position, end)
+        if place < 0:
             return []
-        position = found + len(wanted)
-        places.append((found, position))
+        position = place + len(wanted)
+        places.append((place, position))
     return places
 
 
