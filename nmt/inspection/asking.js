@@ -6,7 +6,7 @@ async function ask(path, options) {
   throw Object.assign(new Error(answer.error || `status ${reply.status}`), { seconds: Number(reply.headers.get("Retry-After")) });
 }
 
-/** Offer the server's directions, and a field for a key if it needs one: names of languages, characters of a text. */
+/** Offer the server's directions, and a field for a key if it needs one: names of languages, characters of a text, all settings. */
 async function readOffer() {
   const [languages, settings] = await Promise.all([ask("languages"), ask("frontend/settings")]), select = at("direction");
   const names = new Map(languages.map(({ code, name }) => [code, name]));
@@ -17,5 +17,5 @@ async function readOffer() {
   at("with-key").hidden = !settings.keyRequired;
   at("key").required = settings.keyRequired;
   if (settings.keyRequired) at("key").value ||= sessionStorage.apiKey ?? "";
-  return [names, settings.charLimit];
+  return [names, settings.charLimit, settings];
 }

@@ -6,7 +6,7 @@ const EXAMPLES = {
 };
 const at = (id) => document.getElementById(id);
 const showStatus = (text) => { at("status").textContent = text; };
-let names, limit, timer, running, delay = 0, notBefore = 0;
+let names, limit, settings, sending, timer, running, delay = 0, notBefore = 0;
 
 /** Show what text and direction lead to, and translate after a pause in typing. */
 function change() {
@@ -63,6 +63,31 @@ async function translate(event) {
   }
 }
 
+/** Translate a file, and offer what comes back. */
+async function translateFile(file) {
+  if (!file || !names) return;
+  const show = (text) => { at("file-status").textContent = text; }, [source, target] = JSON.parse(at("direction").value);
+  sending?.abort();
+  at("saved").hidden = true;
+  if (!at("key").checkValidity()) {
+    at("key").focus();
+    return show("This server needs an API key");
+  }
+  if (file.size > settings.fileLimit) return show(`${file.name} is larger than ${settings.fileLimit.toLocaleString("en")} bytes`);
+  const { signal } = sending = new AbortController(), body = new FormData();
+  for (const [name, value] of Object.entries({ source, target, api_key: at("key").value, file })) body.append(name, value);
+  show(`Translating ${file.name}`);
+  try {
+    const { translatedFileUrl } = await ask("translate_file", { method: "POST", body, signal }), name = translatedFileUrl.split("/").pop();
+    at("saved").href = `download_file/${name}`;
+    at("saved").textContent = `Save ${name.slice(name.indexOf(".") + 1)}`;
+    at("saved").hidden = false;
+    show("Done");
+  } catch (error) {
+    if (!signal.aborted) show(`Not translated: ${error.message}`);
+  }
+}
+
 function fill(text) {
   at("text").value = text;
   at("text").focus();
@@ -83,4 +108,16 @@ at("form").addEventListener("submit", translate);
 at("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("form").requestSubmit();
 });
-readOffer().then((offer) => { [names, limit] = offer; change(); }).catch((error) => showStatus(`The server does not answer: ${error.message}`));
+at("file").addEventListener("change", () => { translateFile(at("file").files[0]); });
+for (const name of ["dragover", "dragleave", "drop"]) {
+  document.addEventListener(name, (event) => {
+    if (![...event.dataTransfer.types].includes("Files")) return; // text is dropped as everywhere
+    event.preventDefault();
+    at("drop").classList.toggle("over-it", name === "dragover");
+    if (name === "drop") {
+      at("file").value = "";
+      translateFile(event.dataTransfer.files[0]);
+    }
+  });
+}
+readOffer().then((offer) => { [names, limit, settings] = offer; at("file").accept = settings.supportedFilesFormat.join(); change(); }).catch((error) => showStatus(`The server does not answer: ${error.message}`));

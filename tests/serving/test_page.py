@@ -210,6 +210,43 @@ def test_a_server_with_keys_asks_for_one_which_is_taken_along(page: Page, record
     assert asked[-1] == ("/explore", 200)
 
 
+DROP = """
+((text, name) => {
+  const data = new DataTransfer();
+  data.items.add(new File([text], name));
+  at("text").dispatchEvent(new DragEvent("dragover", { dataTransfer: data, bubbles: true, cancelable: true }));
+  const isMarked = at("drop").className.includes("over-it");
+  at("text").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+  return isMarked;
+})
+"""
+
+
+@needs_chromium
+def test_a_dropped_file_comes_back_and_a_bad_one_is_explained(page: Page, records: Records) -> None:
+    with serving(limits={"max_file_bytes": 3000}) as client:
+        open_page(page, client)
+        cue = "1\n00:00:01,000 --> 00:00:02,000\nI am old.\n"
+        assert page.evaluate(f"{DROP}({cue!r}, 'my film.srt')") is True
+        page.wait_for("at('file-status').textContent === 'Done'")
+        assert shown(page, "saved") == "Save my_film_de.srt"
+        assert "over-it" not in page.evaluate("at('drop').className")
+        saved = client.get(page.evaluate("at('saved').href")).text
+        assert saved == cue.replace("I am old.", golden().translate("I am old.").text)
+        for content, name, problem in (
+            ("x", "a.srt", "Not translated: a.srt: has no line with times"),
+            ("x", "a.pdf", "Not translated: .pdf: files may be .txt, .srt"),
+            ("x" * 3001, "a.txt", "a.txt is larger than 3,000 bytes"),
+        ):
+            page.evaluate(f"{DROP}({content!r}, {name!r})")
+            page.wait_for(f"at('file-status').textContent.startsWith({problem!r})")
+            assert page.evaluate("at('saved').checkVisibility()") is False
+        assert shown(page, "result") == ""
+        assert [problem for problem in page.problems if "400" not in problem] == []
+    found = [json.loads(record) for record in records.lines]
+    assert [entry["status"] for entry in found if entry["route"] == "/translate_file"] == [200, 400, 400]
+
+
 @pytest.mark.soak
 @needs_chromium
 @pytest.mark.parametrize("width", [1400, 360])
