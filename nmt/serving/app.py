@@ -57,8 +57,7 @@ from nmt.system.messages import Parameter
 from nmt.text.languages import language_name
 from nmt.translation.document import Document, read_plain_text
 from nmt.translation.files.registry import supported_suffixes
-from nmt.translation.protection import Protection
-from nmt.translation.reader import Passage
+from nmt.translation.reader import Passage, Reader
 from nmt.translation.translation import Translation
 
 AUTO = "auto"
@@ -274,11 +273,11 @@ class Service:
             )
             record.models = direction.served
             client = self._account(record.client, asked.api_key)
-            reader = direction.translator.reader
+            reader = _reader(direction, asked.glossary)
             rendered: list[str] = []
             slices = divide(document.segments, reader, self.limits)
             while (part := await asyncio.to_thread(next, slices, None)) is not None:
-                rendered += await self._translate_slice(part, direction, record, client)
+                rendered += await self._translate_slice(part, direction, reader, record, client)
         content = await asyncio.to_thread(document.write, rendered)
         name = PurePath(upload.name)
         try:
@@ -289,7 +288,7 @@ class Service:
         return FileReply(translatedFileUrl=f"{root}{DOWNLOAD}/{key}")
 
     async def _translate_slice(
-        self, part: Slice, direction: ServedDirection, record: Record, client: Hashable
+        self, part: Slice, direction: ServedDirection, reader: Reader, record: Record, client: Hashable
     ) -> list[str]:
         """Some texts of a file, rendered."""
         units = [unit for passage in part.passages for unit in passage.units]
@@ -298,7 +297,7 @@ class Service:
         done = await self._pool.batcher(direction).translate(units, 1, part.needs_alignment, client)
         record.batch = max(record.batch, done.batch)
         self.metrics.sentences.labels(str(direction)).inc(len(units))
-        return await asyncio.to_thread(part.render, done.translations, direction.translator.reader)
+        return await asyncio.to_thread(part.render, done.translations, reader)
 
     def download(self, name: str) -> Response:
         """A translated file, by the name in the address that `/translate_file` replied."""
@@ -359,18 +358,20 @@ def _prepare(text: str, asked: TranslateRequest, directions: Directions) -> Item
         detection = _detect(directions, " ".join(document.texts), asked.target)
         source = detection.language
     direction = _find(directions, source, asked.target)
+    passages = _reader(direction, asked.glossary).read(document.texts)
+    return Item(document, detection, direction, passages)
+
+
+def _reader(direction: ServedDirection, glossary: str) -> Reader:
+    """The reader of a direction, with the glossary of a name unless that is empty."""
     reader = direction.translator.reader
-    if asked.glossary:
-        reader = reader.with_protection(_find_glossary(direction, asked.glossary))
-    return Item(document, detection, direction, reader.read(document.texts))
-
-
-def _find_glossary(direction: ServedDirection, name: str) -> Protection:
-    protection = direction.glossaries.get(name)
+    if not glossary:
+        return reader
+    protection = direction.glossaries.get(glossary)
     if protection is None:
         known = ", ".join(direction.glossaries) or "none"
-        raise _invalid(f"glossary: {direction} has no glossary {shorten(name)}; known: {known}")
-    return protection
+        raise _invalid(f"glossary: {direction} has no glossary {shorten(glossary)}; known: {known}")
+    return reader.with_protection(protection)
 
 
 def _detect(directions: Directions, text: str, target: str) -> Detection:

@@ -47,8 +47,8 @@ class FolderFull(Exception):
 class Downloads:
     """Files of a server in a folder of its own below that for temporary files; others of the user cannot be reached.
 
-    The folder is made when the first file comes, and deleted with the server. What a killed server left is deleted when
-    the next one starts.
+    The folder is made when the first file comes, and deleted with the server. The next server deletes
+    the files of a killed one.
 
     Args:
         seconds: Time for which a file is kept.

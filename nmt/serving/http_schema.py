@@ -59,7 +59,7 @@ class TranslateRequest(AnyRequest):
     """text (the default), or html, whose tags are kept."""
     alternatives: Number = 0
     """Number of further translations; 0 is the default."""
-    glossary: Code = ""
+    glossary: str = ""
     """Name of a glossary of the direction, in place of the direction's own one."""
 
 
@@ -96,6 +96,8 @@ class FileRequest(BaseModel):
     """Code of the language of the translation."""
     file: Annotated[str, WithJsonSchema({"type": "string", "format": "binary"})]
     """The file, whose suffix shows its format."""
+    glossary: str = ""
+    """Name of a glossary of the direction, in place of the direction's own one."""
     api_key: str = ""
     """A key, if the server requires one; a header Authorization: Bearer KEY does as well."""
 

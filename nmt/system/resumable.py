@@ -79,7 +79,7 @@ def open_resumable(
         path: The file, which is no folder, in a folder that exists.
         made_from: Its origins.
         resume: Resume an unfinished file, or begin if there is none; otherwise an unfinished one is deleted.
-        unit: What the lines of the input are, for messages.
+        unit: The name of the lines of the input, for messages.
         assemble: Makes the content of the file from the text when it is whole; None takes the text.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A text with all that is not translated: segments to translate, and what stays between them."""
+"""A text with all that is not translated: segments to translate, and the text between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARKER = re.compile("\0[0-9]+\0")
 
 
 def make_marker(number: int) -> str:
-    """What stands for the text with this number inside a tag of another text; no text has such characters."""
+    """The marker of the text with this number, inside a tag of another text; no text has such characters."""
     return f"\0{number}\0"
 
 
@@ -46,7 +46,7 @@ class Segment:
         elements: Its tags, in order.
         opaque: Parts of the document that are words of the text but not translated, by the character of the private use
             area that stands for each.
-        breaks: What stands in place of a space inside it, such as the end of a line of a subtitle, with the share of
+        breaks: Text in place of a space inside it, such as the end of a line of a subtitle, with the share of
             the text in front of it; the translation is divided in proportion.
         escape: Writes a word, or a text without tags, as the document does.
         original: It as the document has it, which stays if the translation is the same text; None writes it anew.
@@ -110,7 +110,7 @@ def _divide(
         words: The words.
         joined: Indices of those that follow the one before them without a space.
         places: Indices of those in front of which a break may stand: the one that is nearest to its share is chosen.
-        breaks: The share of the characters in front of each, and what it is.
+        breaks: The share of the characters in front of each, and its text.
     """
     begins = [0]
     for number, word in enumerate(words, 1):
@@ -131,7 +131,7 @@ class Aside:
     """Text inside a tag of the next segment, such as a footnote in a sentence.
 
     Attributes:
-        marker: What stands for it in the tag; see `make_marker`.
+        marker: Its marker in the tag; see `make_marker`.
         parts: Its segments, and the text between them.
     """
 
@@ -152,7 +152,7 @@ class Document:
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
         self.segments = list(_segments(parts))
-        """What is translated, in order."""
+        """The texts to translate, in order."""
         self.needs_alignment = any(segment.elements for segment in self.segments)
         """True if there are tags to place among the words of a translation."""
 

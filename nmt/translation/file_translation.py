@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WINDOW = 16
-"""Batches that are translated together, sorted by length, before what is finished is stored."""
+"""Batches that are translated together, sorted by length, and then stored."""
 WINDOW_CHARACTERS = 1 << 19
 """A window ends at this many characters."""
 
@@ -66,7 +66,7 @@ def translate_file_as(
         source: The file.
         target: File to write; None is standard output.
         kind: The format.
-        make_origin: Describes what the translation is made from, for one that is resumed.
+        make_origin: Describes the origin of the translation, for one that is resumed.
         retranslate: True if texts that have a translation are translated again.
         resume: Continue an unfinished translation, or start one.
 

@@ -23,8 +23,8 @@ MAX_TAGS = 200
 """Maximum number of inline tags in a unit; with more, each piece of text between them is translated separately."""
 
 Kind = Literal["text", "start", "end", "single", "opaque", "break", "block"]
-"""What a piece is: text, a start tag, an end tag, a single tag or anything else that may occur between words, a part
-that is a word and not translated, a break that stands in place of a space, or anything that ends running text."""
+"""The kind of a piece: text, a start tag, an end tag, a single tag or anything else that may occur between words, a word
+that is not translated, a break in place of a space, or anything that ends running text."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Piece:
 
     Attributes:
         content: Its text, or its source.
-        kind: What it is.
+        kind: Its kind.
         original: A text as the document has it; None writes it with the escapes of HTML.
         name: Name of a tag, which tells which end tag belongs to a start tag; see `match_tags`.
     """
@@ -81,7 +81,7 @@ def match_tags(pieces: Sequence[Piece]) -> None:
 def divide_text(
     pieces: Sequence[Piece], escape: Callable[[str], str], empty: Sequence[str] = ()
 ) -> list[str | Segment]:
-    """Running texts as segments, and what is between them.
+    """Running texts as segments, and the markup between them.
 
     Args:
         pieces: The pieces of a document, in order and well nested; together their sources are the document.
@@ -99,7 +99,7 @@ def divide_text(
 
 
 def _runs(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """Running texts, and what is between them; a piece of a text with very many tags is a run of its own."""
+    """Running texts, and the markup between them; a piece of a text with very many tags is a run of its own."""
     for is_block, group in itertools.groupby(pieces, lambda piece: piece.kind == "block"):
         run = list(group)
         num_tags = sum(piece.kind not in ("text", "break") for piece in run)

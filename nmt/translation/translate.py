@@ -356,7 +356,7 @@ def _translate_markup(
 
 
 def describe(translator: Translator, source: Path) -> Origin:
-    """What determines a translation besides its format: two with the same description are identical."""
+    """Everything that determines a translation but its format: two with the same description are identical."""
     reader = translator.reader
     entries = None if reader.dictionary is None else repr(sorted(reader.dictionary.items()))
     protection = None if reader.protection is None else repr((reader.protection.names, reader.protection.terms))

@@ -55,7 +55,7 @@ def test_requests_and_replies_are_described(client: httpx.Client, document: dict
     assert [path for path, post in posts.items() if post] == ["/translate", "/translate_file", "/detect", "/explore"]
     schemas = document["components"]["schemas"]
     assert set(re.findall("#/components/schemas/([A-Za-z]+)", json.dumps(document))) <= set(schemas)
-    fields = {"q", "source", "target", "format", "alternatives", "api_key"}
+    fields = {"q", "source", "target", "format", "alternatives", "glossary", "api_key"}
     assert set(schemas["TranslateRequest"]["properties"]) == fields
     assert schemas["TranslateRequest"]["required"] == ["q", "source", "target"]
     assert len(posts["/translate"]["requestBody"]["content"]) == 3

@@ -24,8 +24,8 @@ def unpack(content: bytes, task: Task, title: str) -> dict[str, bytes]:
 
     Args:
         content: The archive.
-        task: What it is translated for.
-        title: What the archive is to be, for errors.
+        task: The purpose of the translation.
+        title: The expected kind of file, for errors.
 
     Raises:
         DataError: It is no archive, is damaged or encrypted, or is larger than allowed when it is unpacked.
@@ -66,7 +66,7 @@ class Archive:
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """What is translated, in order."""
+        """The texts to translate, in order."""
         return self._segments
 
     def check(self, rendered: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ AROUND = ("w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:sdt", "w:customXm
 ENDS = ("w:tab", "w:ptab", "w:br", "w:cr")
 """Elements that end running text."""
 STATES = ("w:proofErr", "w:lastRenderedPageBreak", "w:softHyphen")
-"""What says how the earlier text was checked and laid out: it is left out of a translation."""
+"""Marks of how the earlier text was checked and laid out: a translation has none."""
 WORDS = ("w:sym", "w:ruby", "m:oMath", "m:oMathPara")
 """Elements that are words, and not translated."""
 _NAME = re.compile(r"<([^\s/>]*:)?")
@@ -39,7 +39,7 @@ Kind = Literal["text", "single", "opaque", "start", "end", "block", "state", "fi
 
 @dataclass
 class Run:
-    """What is around the text of a run.
+    """The tags around the text of a run.
 
     Attributes:
         begin: Its start tag with its format.
@@ -57,7 +57,7 @@ class Atom:
     """A part of a paragraph.
 
     Attributes:
-        kind: What it is; a field is a part of one until the whole is found.
+        kind: Its kind; `field` is a part of a field until the whole is found.
         begin: Its first character.
         end: The character after its last one.
         source: It as in the file.
@@ -126,7 +126,7 @@ class _Reader:
             yield from self.edits(child)
 
     def _divide(self, paragraph: Node) -> Iterator[Part]:
-        """The content of a paragraph as segments, and what is between them."""
+        """The content of a paragraph as segments, and the markup between them."""
         for node in _outermost(paragraph, "w:p"):
             changes = list(self.edits(node))
             marker = self._asides.add(node)
@@ -239,7 +239,7 @@ class _Writer:
         runs = [run for atom in atoms for run in (atom.run, *atom.edges, *atom.inside) if run is not None]
         begins = dict.fromkeys(run.begin + run.end for run in runs)
         self.empty = [self._open + self._close, *begins]
-        """What is left out where it is empty."""
+        """Tags that are left out around nothing."""
         self.before = self._enter(atoms[0], base)
         """Tags in front of the text."""
         self.after = self._leave(atoms[-1], base)
@@ -301,7 +301,7 @@ def _outermost(node: Node, name: str) -> Iterator[Node]:
 
 
 def _kind(node: Node) -> Kind:
-    """What an element in a paragraph is."""
+    """The kind of an element in a paragraph."""
     if node.name in ENDS:
         return "block"
     if node.name in STATES:
@@ -373,7 +373,7 @@ def _make_field(atoms: Sequence[Atom]) -> list[Atom]:
 
 
 def _groups(atoms: Sequence[Atom]) -> Iterator[list[Atom]]:
-    """Running texts: what is between parts that end them."""
+    """Running texts: the parts between those that end them."""
     group: list[Atom] = []
     for atom in atoms:
         if atom.kind == "block":
@@ -385,7 +385,7 @@ def _groups(atoms: Sequence[Atom]) -> Iterator[list[Atom]]:
 
 
 def _inside(group: Sequence[Atom]) -> tuple[int, int]:
-    """Where a running text begins and ends without what is around its words, but with both tags of each pair."""
+    """Where a running text begins and ends without the parts around its words, but with both tags of each pair."""
     words = []
     for number, atom in enumerate(group):
         is_text = atom.kind == "text" and bool(atom.text.strip())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nmt.translation.files.file_format import Task
 
 MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-"""Byte order marks, and what they show."""
+"""Byte order marks, and the encodings that they show."""
 
 
 def decode(content: bytes, task: Task, encoding: str = "utf-8") -> tuple[str, str]:
@@ -21,7 +21,7 @@ def decode(content: bytes, task: Task, encoding: str = "utf-8") -> tuple[str, st
 
     Args:
         content: The bytes.
-        task: What the file is translated for.
+        task: The purpose of the translation.
         encoding: Its encoding unless a byte order mark shows another.
 
     Raises:
@@ -47,7 +47,7 @@ class EncodedText:
 
     Args:
         document: The document.
-        task: What the file is translated for.
+        task: The purpose of the translation.
         encoding: Its encoding.
     """
 
@@ -58,7 +58,7 @@ class EncodedText:
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """What is translated, in order."""
+        """The texts to translate, in order."""
         return self._document.segments
 
     def check(self, rendered: Sequence[str]) -> None:

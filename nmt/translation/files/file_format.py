@@ -1,4 +1,4 @@
-"""What a file format is: it reads a file as segments, and writes the file with their translations."""
+"""The interface of a file format: it reads a file as segments, and writes the file with their translations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_UNPACKED = 256 * MIB
 
 @dataclass(frozen=True)
 class Task:
-    """What a file is translated for.
+    """The purpose of the translation of a file.
 
     Attributes:
         name: Name of the file, for errors.
@@ -47,7 +47,7 @@ class FileDocument(Protocol):
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """What is translated, in order."""
+        """The texts to translate, in order."""
 
     def check(self, rendered: Sequence[str]) -> None:
         """Check that some segments can be written as they were rendered.

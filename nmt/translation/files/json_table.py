@@ -13,7 +13,7 @@ from nmt.translation.files.strings import divide_string
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 ABOUT = ("@", "$")
-"""What the keys of a table about itself begin with, as in ARB (`@@locale`) and JSON Schema (`$schema`)."""
+"""Beginnings of the keys that a table has for itself, as in ARB (`@@locale`) and JSON Schema (`$schema`)."""
 MESSAGE = "message"
 """In a table of a browser extension, the key of the only text of an entry that is translated."""
 

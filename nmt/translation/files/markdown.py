@@ -78,7 +78,7 @@ def _edits(text: str, tokens: Sequence[Token], labels: Collection[str]) -> Itera
 
     Args:
         text: The file.
-        tokens: What the parser found in it.
+        tokens: The parser's tokens.
         labels: Those that a link may have in place of an address, in capitals.
     """
     begins = [0, *(match.end() for match in re.finditer("\n", text)), len(text)]
@@ -123,7 +123,7 @@ def _find_lines(text: str, content: str, begin: int, end: int) -> list[tuple[int
 
 
 def _divide(text: str, places: Sequence[tuple[int, int]], labels: Collection[str], is_cell: bool) -> list[Part]:
-    """The lines of a text as segments, and what is between them."""
+    """The lines of a text as segments, and the markup between them."""
     lines = [text[begin:end] for begin, end in places]
     between = [text[end:begin] for (_, end), (begin, _) in itertools.pairwise(places)]
     pieces = list(_pieces("\n".join(lines), between, labels))
@@ -136,7 +136,7 @@ def _pieces(content: str, between: Sequence[str], labels: Collection[str]) -> It
 
     Args:
         content: The text, with a line feed between its lines.
-        between: What stands between its lines in the file.
+        between: The text between its lines in the file.
         labels: Those that a link may have in place of an address, in capitals.
     """
     unclosed: list[str] = []
@@ -150,7 +150,7 @@ def _pieces(content: str, between: Sequence[str], labels: Collection[str]) -> It
                     source.split("\n")[0].rstrip("\r")
                 )
                 yield Piece(source, "block" if is_hard else "break")
-            case "label":  # what is no text at the beginning of a line
+            case "label":  # no text of a sentence
                 yield Piece(source, "block")
             case "mark":
                 yield _mark(match, content, unclosed)

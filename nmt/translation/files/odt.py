@@ -63,7 +63,7 @@ def _edits(node: Node, asides: Asides) -> Iterator[Edit]:
 
 
 def _divide(paragraph: Node, asides: Asides) -> Iterator[Part]:
-    """The content of a paragraph as segments, and what is between them."""
+    """The content of a paragraph as segments, and the markup between them."""
     for child in _with_paragraphs(paragraph):
         changes = list(_edits(child, asides))
         if changes:

@@ -23,7 +23,7 @@ _ESCAPED = {"\\": "\\\\", '"': '\\"', **{character: f"\\{letter}" for letter, ch
 _TO_ESCAPE = re.compile('[\\\\"\a\b\t\n\v\f\r]')
 MAX_FORMS = 10
 TEMPLATE = ("CHARSET", "INTEGER")
-"""What a template has in place of an encoding and of the number of plural forms."""
+"""Words of a template in place of an encoding and of the number of plural forms."""
 
 
 @dataclass
@@ -152,7 +152,7 @@ def _number_of_forms(headers: Sequence[Entry], task: Task) -> int:
 
 
 def _edit_header(text: str, header: Entry, task: Task, line_end: str, *, needs_forms: bool) -> Iterator[Edit]:
-    """Fill in what a template leaves open: the encoding, the language and the plural forms."""
+    """Fill in the open fields of a template: the encoding, the language and the plural forms."""
     begin, end = header.places["msgstr"]
     old = text[begin:end]
     new = re.sub(r"(charset=)CHARSET", r"\1UTF-8", old)

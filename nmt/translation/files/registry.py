@@ -79,7 +79,7 @@ def supported_suffixes() -> list[str]:
 
 def _looks_like_markup(path: Path) -> bool:
     """True if a file begins like one with markup; one that cannot be read is refused where it is translated."""
-    if not path.is_file():  # what a pipe gives can be read only once
+    if not path.is_file():  # a pipe can be read only once
         return False
     try:
         with path.open("rb") as file:

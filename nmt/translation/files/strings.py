@@ -15,7 +15,7 @@ _END = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f)\]}]['\"\u2019\u201d\u00bb\u2
 
 
 def divide_string(value: str, escape: Callable[[str], str], line_end: str) -> list[Part]:
-    """A string as segments, and what is between them.
+    """A string as segments, and the text between them.
 
     Args:
         value: The string, without quotes and escapes.
@@ -29,13 +29,13 @@ def divide_string(value: str, escape: Callable[[str], str], line_end: str) -> li
 def divide_lines(
     lines: Sequence[tuple[str, str]], escape: Callable[[str], str], *, are_folded: bool = False
 ) -> list[Part]:
-    """The lines of a string as segments, and what is between them.
+    """The lines of a string as segments, and the text between them.
 
     Tags stand around the translations of their words. A line that goes on with a small letter is read together with
     the one before it. A message with alternatives, `{n, plural, ...}`, stays as it is: its words belong to its grammar.
 
     Args:
-        lines: What stands in front of each line, and the line.
+        lines: The text in front of each line, and the line.
         escape: Writes a text.
         are_folded: True if all lines go on, but for empty ones and those next to them.
     """

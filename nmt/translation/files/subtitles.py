@@ -122,7 +122,7 @@ def divide_cues(
 
 
 def _pieces(line: str, unescape: Callable[[str], str]) -> Iterator[Piece]:
-    """A line of a cue; the dash of a speaker and what stands in front of the text are no part of it."""
+    """A line of a cue; the dash of a speaker and tags in front of the text are no part of it."""
     position = 0
     has_text = False
     dash = _DASH.match(line)

@@ -117,11 +117,11 @@ def _edit_target(
 
     Args:
         text: The file.
-        unit: What the text is in.
+        unit: The element around the text.
         source: The element with the text.
         parsed: The element with the text in segments, or the same.
         mark: Attributes of the target.
-        task: What the file is translated for.
+        task: The purpose of the translation.
         is_preserved: True if line ends of the text have a meaning.
     """
     target = unit.find("target")

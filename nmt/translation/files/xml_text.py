@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 )
 _NAME = re.compile(r"</?([^\s/>]+)")
 _ATTRIBUTE = re.compile(r"""([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-# What XML itself declares; html.unescape would read &eacute; and &copy without a semicolon too.
+# References of XML itself; html.unescape would read &eacute; and &copy without a semicolon too.
 _REFERENCE = re.compile(r"&(?:#[0-9]+|#x[0-9A-Fa-f]+|amp|lt|gt|quot|apos);")
 
 
@@ -95,7 +95,7 @@ def read_xml(content: bytes, task: Task, prefixes: Mapping[str, str] | None = No
 
     Args:
         content: The file.
-        task: What it is translated for.
+        task: The purpose of the translation.
         prefixes: The prefix for names of a namespace, empty for none; others keep that of the file.
 
     Raises:
