@@ -23,8 +23,8 @@ MAX_TAGS = 200
 """Maximum number of inline tags in a unit; with more, each piece of text between them is translated separately."""
 
 Kind = Literal["text", "start", "end", "single", "opaque", "break", "block"]
-"""The kind of a piece: text, a start tag, an end tag, a single tag or anything else that may occur between words, a word
-that is not translated, a break in place of a space, or anything that ends running text."""
+"""The kind of a piece: text, a start tag, an end tag, a single tag or anything else that may occur between words, an
+untranslated word, a break in place of a space, or anything that ends running text."""
 
 
 @dataclass
