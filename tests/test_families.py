@@ -25,7 +25,7 @@ def trained(project: Project, run: Path, *settings: str) -> Path:
 
 @pytest.fixture(scope="module")
 def transformer(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained(project, tmp_path_factory.mktemp("transformer") / "run", READS, WRITES, OWN, "train.epochs=5")
+    return trained(project, tmp_path_factory.mktemp("transformer") / "run", READS, WRITES, OWN, "train.epochs=7")
 
 
 def test_a_transformer_learns_to_reverse(transformer: Path, project: Project, cli: Cli, tmp_path: Path) -> None:
