@@ -1,6 +1,7 @@
 import argparse
 import dataclasses
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -234,6 +235,26 @@ def test_a_table_by_hand() -> None:
     assert "| 2 | float32 | 1.2 | 2.0 | 2.0 | 1 / 2 | 3 / 2 | 100 / 200 | 32.00" in tables.table_of(results)
     results[1] = dataclasses.replace(results[1], threads=2, precision="bfloat16")
     assert "| 2 | bfloat16 / float32 | 1.2 | 2.0 | 2.0 | 2 / 2 | 3 / 2 | 100 / 200 | 32.00" in tables.table_of(results)
+
+
+def test_a_table_of_alignments_by_hand() -> None:
+    worse, second, first = variant("worse", 1, 1.0), variant("better", 2, 1.0), variant("better", 1, 1.0)
+    worse = dataclasses.replace(worse, equal=889, alignment_error_rate=0.7, reading="sie: ⟨eos⟩ 0.62")
+    first = dataclasses.replace(first, equal=920, alignment_error_rate=0.125, reading="sie: she 0.99", updates=1570)
+    second = dataclasses.replace(second, equal=931, alignment_error_rate=0.2, reading="sie: she 0.98", updates=1570)
+    _, _, *rows = tables.table_of_alignments([worse, second, first]).splitlines()
+    assert rows == [
+        "| better | 1, 2 | 1.2 | 1,570 | 920, 931 | 0.12, 0.20 | sie: she 0.99 |",
+        "| worse | 1 | 1.2 | 10 | 889 | 0.70 | sie: ⟨eos⟩ 0.62 |",
+    ]
+
+
+def test_the_aligned_pairs_of_an_experiment_fit_their_links() -> None:
+    rows = [line.split("\t") for line in (SCRIPTS / "experiments/tutorial_links.tsv").read_text().splitlines()]
+    for src, tgt, links in rows:
+        read = [tuple(map(int, re.split("[-?]", link))) for link in links.split()]
+        assert {j for _, j in read} == set(range(len(tgt.split())))  # each word of the target has a link
+        assert {i for i, _ in read} <= set(range(len(src.split())))
 
 
 def test_a_leaderboard_by_hand() -> None:
