@@ -287,6 +287,7 @@ def test_cells_are_trained_scored_and_not_trained_again(
     for name, part in (("train", sentences), ("valid", sentences[:3]), ("test", sentences[3:5])):
         (tmp_path / f"{name}.src").write_text("".join(f"{line}\n" for line in part))
         (tmp_path / f"{name}.tgt").write_text("".join(f"{line.upper()}\n" for line in part))
+    (tmp_path / "links.tsv").write_text("one two\tONE TWO\t0-0 1-1\nthree\tTHREE\t0-0\n")
     config = tmp_path / "tiny.yaml"
     config.write_text(
         "text: {tokenizer: whitespace}\ntrain: {max_updates: 3, precision: auto}\n"
@@ -297,6 +298,7 @@ def test_cells_are_trained_scored_and_not_trained_again(
         f"""\
 config = "{config}"
 source = ["train.src", "train.tgt", "valid.src", "valid.tgt", "test.src", "test.tgt"]
+links = "links.tsv"
 [[cells]]
 name = "plain"
 seeds = [1, 2]
@@ -317,6 +319,9 @@ parent = "trial/plain-1"
     assert capsys.readouterr().out.count("valid BLEU") == 5
     both, continued, first, second, student = read_results("trial")
     assert (first.updates, first.tokens, first.seed, second.seed) == (3, 3 * (25 + 10), 1, 2)
+    assert first.alignment_error_rate in (0.0, 0.333, 0.667)  # "three" has one link, which is right
+    assert all(re.fullmatch(r"\S+: \S+ [01]\.\d\d", part) for part in first.reading.split(", ") if part)
+    assert (both.alignment_error_rate, first.equal) == (None, None)
     assert first.precision in ("float32", "bfloat16")
     assert (both.parameters, both.updates) == (2 * first.parameters, 6)
     assert student.updates == 3
