@@ -100,13 +100,15 @@ def _find_unknown(report: DataReport) -> list[str]:
 
 def _find_untrained(report: DataReport, side: int) -> str:
     """A warning if validation or test has unknown words, and training has none, so that nothing trains their vector."""
-    shares = {name: report.unknown_share[name][side] for name in ("valid", "test") if name in report.unknown_share}
-    name = max(shares, key=lambda name: shares[name], default="")
-    if report.unknown_share["train"][side] > 0 or not name or shares[name] <= UNTRAINED:
+    names = {"valid": "validation", "test": "test"}
+    shares = [
+        (report.unknown_share[name][side], where) for name, where in names.items() if name in report.unknown_share
+    ]
+    share, where = max(shares, default=(0.0, ""))
+    if report.unknown_share["train"][side] > 0 or share <= UNTRAINED:
         return ""
-    where = {"valid": "validation", "test": "test"}[name]
     advice = "training has none, so nothing trains the vector of unknown words; set text.vocabulary.min_count=2"
-    return _warn_of_share(shares[name], side, where, advice)
+    return _warn_of_share(share, side, where, advice)
 
 
 def _warn_of_share(share: float, side: int, where: str, advice: str) -> str:
