@@ -123,7 +123,7 @@ def write_live_page(
     now = f"{updates[-1]:,}"
     number = len(validations)
     sentence = f"Update {now}, validation {number}: entropy {means[-1]:.2f} nats, the mean over all words shown here."
-    written = view.written or [""] * len(references)
+    written: Sequence[str | None] = view.written or [None] * len(references)
     maps = (
         f'<h2 dir="auto">{html.escape(stored["source"])}</h2>\n'
         f"{_say_written(text)}"
@@ -155,11 +155,12 @@ def following(run: Path) -> Iterator[None]:
                 write_text(run / PAGE, re.sub(r"<script>.*?</script>\n", "", page, count=1))
 
 
-def _say_written(text: str) -> str:
-    """The model's own words above the map of the reference."""
-    if not text:
+def _say_written(text: str | None) -> str:
+    """The model's own words above the map of the reference; nothing if they are not known."""
+    if text is None:
         return ""
-    return f'<p>It writes: <b dir="auto">{html.escape(text)}</b><br>The map: how it reads the reference.</p>'
+    words = f'<b dir="auto">{html.escape(text)}</b>' if text else "nothing"
+    return f"<p>It writes: {words}<br>The map: how it reads the reference.</p>"
 
 
 def _show_heads(read: Translation, layers: Sequence[Tensor]) -> str:
@@ -192,7 +193,7 @@ def _draw_losses(run: Path) -> str:
 def _read_log(run: Path) -> list[dict[str, Any]]:
     """The lines of a run's log that can be read."""
     lines = []
-    with contextlib.suppress(DataError):
+    with contextlib.suppress(DataError, OSError):  # a page should not end a run
         for line in read_text(run / METRICS, MAX_TEXT_FILE, run).splitlines():
             with contextlib.suppress(ValueError):
                 lines.append(json.loads(line))
