@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nmt.comparison.synthesis import Synthesis as Synthesis, backtranslate as backtranslate
     from nmt.config import Config as Config, load_config as load_config
     from nmt.corpus.prepare import PreparedData as PreparedData, preprocess as preprocess
+    from nmt.drawing.heatmap import heat_map as heat_map
     from nmt.evaluation.evaluate import evaluate as evaluate
     from nmt.evaluation.model_evaluation import ModelEvaluation as ModelEvaluation
     from nmt.exporting.export import export as export
@@ -35,8 +36,13 @@ if TYPE_CHECKING:
     from nmt.inspection.explore_command import explore as explore
     from nmt.inspection.report_command import report as report
     from nmt.layers.attention.attention_module import AttentionModule as AttentionModule, attention as attention
+    from nmt.layers.attention.own_score import as_score as as_score
     from nmt.layers.attention.score import Score as Score
     from nmt.layers.kernels.stepwise import StepLinear as StepLinear
+    from nmt.layers.self_attention_module import (
+        SelfAttentionModule as SelfAttentionModule,
+        self_attention as self_attention,
+    )
     from nmt.run import Run as Run, check as check, train as train
     from nmt.serving.serve import serve as serve
     from nmt.system.errors import (
@@ -61,6 +67,7 @@ _HOMES = {
     "nmt.comparison.synthesis": "Synthesis backtranslate",
     "nmt.config": "Config load_config",
     "nmt.corpus.prepare": "PreparedData preprocess",
+    "nmt.drawing.heatmap": "heat_map",
     "nmt.evaluation.evaluate": "evaluate",
     "nmt.evaluation.model_evaluation": "ModelEvaluation",
     "nmt.exporting.export": "export",
@@ -70,8 +77,10 @@ _HOMES = {
     "nmt.inspection.explore_command": "explore",
     "nmt.inspection.report_command": "report",
     "nmt.layers.attention.attention_module": "AttentionModule attention",
+    "nmt.layers.attention.own_score": "as_score",
     "nmt.layers.attention.score": "Score",
     "nmt.layers.kernels.stepwise": "StepLinear",
+    "nmt.layers.self_attention_module": "SelfAttentionModule self_attention",
     "nmt.run": "Run check train",
     "nmt.serving.serve": "serve",
     "nmt.system.errors": "CheckpointError ConfigError DataError NmtError OutOfMemory RunInterrupted TrainingError",

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.layers.attention.class_check import check_class, find_classes
 from nmt.models import reference
 from nmt.system.errors import shorten
 
@@ -26,29 +27,47 @@ CASES: dict[str, tuple[list[int], dict[str, Any]]] = {
 """Lengths of sentences, and the arguments that are no tensors."""
 
 
-def check_file(path: Path) -> Iterator[tuple[str, str]]:
-    """Check the functions that a reader wrote.
+class Finding(NamedTuple):
+    """The verdict on a function or a class.
 
-    Yields:
-        The name of each, and the fault in the first case that has one; empty if none has. The file in place of a name
-        if it cannot be run or has no function of an exercise.
+    Attributes:
+        name: Its name; the file if that cannot be run or has neither.
+        problem: The fault in the first case that has one; empty if none has.
+        equation: Of a class, the equation that it follows.
     """
+
+    name: str
+    problem: str
+    equation: str = ""
+
+    def __str__(self) -> str:
+        verdict = self.problem or "ok"
+        return f"{self.name}: {', '.join(filter(None, (self.equation, verdict)))}"
+
+
+def check_file(path: Path) -> Iterator[Finding]:
+    """Check the functions and the attention classes that a reader wrote."""
     sys.path.insert(0, str(path.parent))  # it may import the files of earlier exercises
     try:
         names = runpy.run_path(str(path), run_name=path.stem)
     except (Exception, SystemExit) as error:
-        yield str(path), f"cannot be imported; {describe(error, path)}"
+        yield Finding(str(path), f"cannot be imported; {describe(error, path)}")
         return
     functions = [name for name in EXERCISES if getattr(names.get(name), "__module__", "") == path.stem]
-    if not functions:
-        yield str(path), f"has no function of an exercise; define one of {', '.join(EXERCISES)}"
+    classes = find_classes(names, path.stem)
+    if not functions and not classes:
+        wanted = f"define one of {', '.join(EXERCISES)}, or a torch.nn.Module with forward(query, states, mask)"
+        yield Finding(str(path), f"has no function of an exercise, and no attention; {wanted}")
     for name in functions:
         fault = ""
         for case in CASES:
             fault = check(names[name], name, case, path)
             if fault:
                 break
-        yield name, fault
+        yield Finding(name, fault)
+    for kind in classes:
+        verdict = check_class(kind, path, describe)
+        yield Finding(kind.__name__, "; ".join(verdict.problems), verdict.equation)
 
 
 def check(function: Callable[..., Any], name: str, case: str, path: Path) -> str:

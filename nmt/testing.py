@@ -1,7 +1,8 @@
 """Tests of the code that users write: attention scores of their own, and the functions of a course.
 
-`python -m nmt.testing exercise1.py` checks the functions that the exercises in nmt/exercises.md ask for. Scores have
-the tests that the built-in ones pass, in a file that pytest collects:
+`python -m nmt.testing exercise1.py` checks the functions that the exercises in nmt/exercises.md ask for, and attention
+classes with a `forward(query, states, mask)`. Scores have the tests that the built-in ones pass, in a file that pytest
+collects:
 
     from nmt.testing import ScoreTests
     from my_module import MyScore
@@ -261,14 +262,14 @@ def _describe(choices: Mapping[str, Any]) -> str:
 
 
 def check_exercises(files: Sequence[str]) -> str | bool:
-    """Check the functions in files, print a line for each, and return the exit status of a process."""
+    """Check the functions and classes in files, print a line for each, and return the exit status of a process."""
     if not files:
         return "error: no file; name those of your exercises: python -m nmt.testing exercise1.py"
     failed = False
     for file in files:
-        for name, problem in check_file(Path(file)):
-            print(f"{name}: {problem or 'ok'}")
-            failed |= bool(problem)
+        for finding in check_file(Path(file)):
+            print(finding)
+            failed |= bool(finding.problem)
     return failed
 
 

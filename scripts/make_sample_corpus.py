@@ -39,10 +39,19 @@ class Misfit(Exception):
 
 
 class Token(NamedTuple):
-    """A word with the keys of the meanings that it expresses."""
+    """A word.
+
+    Attributes:
+        text: The word.
+        keys: Keys of the meanings that it expresses.
+        needs: Of English, names and keys of the relations in which it belongs to another word.
+        gives: Those in which another word belongs to it.
+    """
 
     text: str
     keys: frozenset[int] = frozenset()
+    needs: frozenset[tuple[str, int]] = frozenset()
+    gives: frozenset[tuple[str, int]] = frozenset()
 
 
 Tokens = list[Token]
@@ -64,6 +73,16 @@ COMMA, CLOSING_COMMA = Phrase([], [Token(",")]), Phrase([], [Token(";")])
 def words(text: str, *keys: int) -> Tokens:
     """The words of a text, each with all `keys`."""
     return [Token(word, frozenset(keys)) for word in text.split()]
+
+
+def related(name: str, needing: Tokens, giving: Tokens) -> tuple[Tokens, Tokens]:
+    """Let the first of some tokens belong to the last of others; both are returned."""
+    if not needing or not giving:
+        return needing, giving
+    relation = {(name, next(_keys))}
+    first, last = needing[0], giving[-1]
+    needing = [first._replace(needs=first.needs | relation), *needing[1:]]
+    return needing, [*giving[:-1], last._replace(gives=last.gives | relation)]
 
 
 def linked(text: str) -> Phrase:
@@ -161,6 +180,7 @@ NOM, ACC, DAT = range(3)
 THE = {"m": ("der", "den", "dem"), "f": ("die", "die", "der"), "n": ("das", "das", "dem"), "p": ("die", "die", "den")}
 EIN_ENDINGS = {"m": ("", "en", "em"), "f": ("e", "e", "er"), "n": ("", "", "em"), "p": ("e", "e", "en")}
 EIN_WORDS = {"a": "ein", "no": "kein", "my": "mein", "his": "sein", "our": "unser"}
+ARTICLES = ("the", "a", "an")
 STRONG = {"m": ("er", "en", "em"), "f": ("e", "e", "er"), "n": ("es", "es", "em"), "p": ("e", "e", "en")}
 
 
@@ -247,7 +267,10 @@ def noun_phrase(determiner: str, noun: str, adjective: str = "") -> NounPhrase:
     article = {"bare": "", "no": "a" if countable else ""}.get(determiner, determiner)
     if article == "a" and (adjective or noun)[0] in "aeiou":
         article = "an"
-    english = words(article, key) + words(adjective, adjective_key) + words(noun, noun_key)
+    determining, named = words(article, key), words(noun, noun_key)
+    if article in ARTICLES:
+        determining, named = related("noun", determining, named)
+    english = determining + words(adjective, adjective_key) + named
     german = []
     for case, form in enumerate(entry.cases):
         ein_word = EIN_WORDS[determiner] + EIN_ENDINGS[gender][case] if determiner in EIN_WORDS else ""
@@ -493,6 +516,11 @@ def clause(
         end = words(option("prefix", "") + infinitive, verb_key)
     else:
         german = (first, "-", singular, infinitive)[person]
+    helping = words(auxiliary, finite_key)
+    if full:
+        full, said_subject = related("subject", full, subject.subject)
+    else:
+        helping, said_subject = related("subject", helping, subject.subject)
     full += words(option("with", ""), by_key if option("by") else verb_key)
 
     # The German middle field: pronouns and negated definite objects, adverbials, recipient, object, nicht, what has a
@@ -520,8 +548,8 @@ def clause(
     middle = adverbs + late + nicht + behind_nicht + place.german + last + complement.german
     rest = words("not" if negated else "", not_key) + full + objects
     rest += [*complement.english, *place.english, *time.english]
-    said = joined(Phrase(subject.subject, subject.german[NOM]), subject.relative)
-    finite = Phrase(words(auxiliary, finite_key), [Token(german, frozenset(keys))])
+    said = joined(Phrase(said_subject, subject.german[NOM]), subject.relative)
+    finite = Phrase(helping, [Token(german, frozenset(keys))])
     return Clause(at_front, said, finite, Phrase(rest, middle), prefix, end, obj.relative.german if obj else [])
 
 
@@ -747,12 +775,14 @@ class Pair(NamedTuple):
         english, german: The sentences.
         forms: Their word forms, each with its language.
         links: Pairs of English and German positions.
+        relations: Name, position of an English word, and that of the word it belongs to.
     """
 
     english: str
     german: str
     forms: list[tuple[str, str]]
     links: list[tuple[int, int]]
+    relations: list[tuple[str, int, int]]
 
 
 def finish(phrase: Phrase, mark: str = ".") -> Pair:
@@ -766,9 +796,15 @@ def finish(phrase: Phrase, mark: str = ".") -> Pair:
         sides.append([first._replace(text=first.text[0].upper() + first.text[1:]), *rest])
     english, german = sides
     links = [(i, j) for i, left in enumerate(english) for j, right in enumerate(german) if left.keys & right.keys]
+    relations = [
+        (name, i, j)
+        for i, word in enumerate(english)
+        for j, head in enumerate(english)
+        for name, _ in sorted(word.needs & head.gives)
+    ]
     forms = [(language, token.text) for language, side in zip(("en", "de"), sides, strict=True) for token in side]
     english_text, german_text = (re.sub(r" (?=[,.?!])", "", " ".join(token.text for token in side)) for side in sides)
-    return Pair(english_text, german_text, forms, links)
+    return Pair(english_text, german_text, forms, links, relations)
 
 
 def unseen() -> list[Pair]:
@@ -817,11 +853,12 @@ def generate(size: int = PAIRS, seed: int = SEED) -> list[Pair]:
 
 
 def write(output: Path, size: int = PAIRS, seed: int = SEED) -> None:
-    """Write `deu.txt`, `alignments.txt` and `unseen.txt` into a folder."""
+    """Write `deu.txt`, `alignments.txt`, `relations.txt` and `unseen.txt` into a folder."""
     pairs = generate(size, seed)
     files = {
         "deu.txt": [f"{en}\t{de}\t{ATTRIBUTION.format(number=n)}" for n, (en, de, *_) in enumerate(pairs, 1)],
         "alignments.txt": [" ".join(f"{i}-{j}" for i, j in pair.links) for pair in pairs],
+        "relations.txt": [" ".join(f"{name}:{i}-{j}" for name, i, j in pair.relations) for pair in pairs],
         "unseen.txt": [f"{pair.english}\t{pair.german}" for pair in unseen()],
     }
     output.mkdir(parents=True, exist_ok=True)

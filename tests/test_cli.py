@@ -417,7 +417,8 @@ OPTIONS = {
     "--against --test --breakdown --attention --beam-size --batch-size --set --device --short-inputs "
     "--no-short-inputs --overwrite --allow-class",
     "attention": "sentence --model -m --target --split --data -d --src --ref --forced --gold --links-of "
-    "--all-heads --json --picture --output -o --against --sample --training --overwrite --device --allow-class",
+    "--all-heads --relations --json --picture --output -o --against --sample --training --overwrite --device "
+    "--allow-class",
     "explain": "sentence --model -m --against --step --target --device --allow-class",
     "report": "--output -o --model -m --against --split --data -d --src --ref --title --overwrite --device "
     "--allow-class",

@@ -101,7 +101,7 @@ def solution_of(name: str, *changes: tuple[str, str]) -> str:
         ("raise SystemExit\n", "PATH: cannot be imported; line 1, SystemExit: "),
         (
             "def atend(query, states): ...\n",
-            "PATH: has no function of an exercise; define one of attend, masked_attend,",
+            "PATH: has no function of an exercise, and no attention; define one of attend, masked_attend,",
         ),
         (
             "def attend(query, states): ...\n",

@@ -1,6 +1,7 @@
 """What a user does with models of every family, by the real commands."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,17 @@ def test_every_head_is_measured(transformer: Path, project: Project, cli: Cli, t
     assert min(one["error_rate"] for one in heads["source"]) < 0.5
     assert heads["layer_error_rates"][0] == pytest.approx(stored["alignment_error_rate"])
     assert len(heads["layer_error_rates"]) == 2
+    related = tmp_path / "relations.txt"
+    related.write_text("next:0-1 next:1-2\n\n")
+    measured = ["--all-heads", "--relations", related, "--json", tmp_path / "related.json"]
+    shown = cli("attention", "--model", transformer, *files, *measured).out
+    assert len(re.findall(r"^encoder \d\.\d\tnext\t\d\.\d\d\t\d\.\d\d\t\d\.\d\d$", shown, re.MULTILINE)) == 8
+    for head in json.loads((tmp_path / "related.json").read_text())["all_heads"]["self_attention"]:
+        names = ["next"] if head["part"] == "encoder" else []
+        assert list(head["relations"]) == names
+        if names:
+            assert head["relations"]["next"]["shuffled"] == pytest.approx(1 / 5)  # four words and the end
+            assert head["relations"]["next"]["distance"] == pytest.approx(head["by_distance"]["1"], abs=1e-6)
     whole = [head["entropy"]["mean"] for head in stored["heads"]]
     assert [one["entropy"] for one in heads["source"][:4]] == pytest.approx(whole, abs=1e-5)
     assert [one["part"] for one in heads["self_attention"]] == ["encoder"] * 8 + ["decoder"] * 8
@@ -75,7 +87,9 @@ def test_every_head_is_measured(transformer: Path, project: Project, cli: Cli, t
         assert sum(one["by_distance"].values()) == pytest.approx(1)
         assert one["part"] == "encoder" or all(one["by_distance"][str(after)] == 0 for after in range(1, 6))
     assert shown.out.count("encoder 2.4") == 1
-    assert heads["self_attention"][5].keys() == {"part", "layer", "number", "pattern", "by_distance", *ENDS, "spread"}
+    assert heads["self_attention"][5].keys() == {
+        *("part", "layer", "number", "pattern", "by_distance", *ENDS, "spread", "excesses", "relations")
+    }
     sources.write_text("a b c d\n\nb c\n")  # an empty line has no attention
     files = ["--src", sources, "--json", tmp_path / "more.json"]
     assert cli("attention", "--model", transformer, *files, "--all-heads").code == 0

@@ -26,6 +26,8 @@ EXCERPT = 72
 """Maximum number of characters to show of a sentence."""
 MANY_UNKNOWN = 0.2
 """Share of unknown tokens in training above which there is a warning."""
+UNTRAINED = 0.01
+"""Share of unknown words in validation or test above which there is a warning if training has none."""
 MANY_UNKNOWN_PIECES = 0.02
 """Share of unknown subwords in validation above which there is a warning: fewer pieces would spell the same words."""
 OVERLOOKED = re.compile(r"^ |(?<= ) | \Z")
@@ -87,11 +89,26 @@ def _find_unknown(report: DataReport) -> list[str]:
         advice = "the vocabulary is that of other text; set parent.pieces=own" if report.reused else LARGER
         if share > MANY_UNKNOWN:
             warnings.append(_warn_of_share(share, side, "training", advice))
+    if report.tokenizer != "subword" and not report.reused:
+        warnings += filter(None, (_find_untrained(report, side) for side in (0, 1)))
     if report.tokenizer == "subword" and not report.reused:
         for side, share in enumerate(report.unknown_share["valid"]):
             if share > MANY_UNKNOWN_PIECES:
                 warnings.append(_warn_of_share(share, side, "validation", _advise_on_pieces(report, side)))
     return warnings
+
+
+def _find_untrained(report: DataReport, side: int) -> str:
+    """A warning if validation or test has unknown words, and training has none, so that nothing trains their vector."""
+    names = {"valid": "validation", "test": "test"}
+    shares = [
+        (report.unknown_share[name][side], where) for name, where in names.items() if name in report.unknown_share
+    ]
+    share, where = max(shares, default=(0.0, ""))
+    if report.unknown_share["train"][side] > 0 or share <= UNTRAINED:
+        return ""
+    advice = "training has none, so nothing trains the vector of unknown words; set text.vocabulary.min_count=2"
+    return _warn_of_share(share, side, where, advice)
 
 
 def _warn_of_share(share: float, side: int, where: str, advice: str) -> str:

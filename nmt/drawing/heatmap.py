@@ -6,13 +6,14 @@ import html
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.drawing.picture import save_figure
-from nmt.system.errors import printable
+from nmt.system.errors import DataError, as_nmt_errors, printable
+from nmt.system.files import AnyPath
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,10 +22,38 @@ EOS_LABEL = "⟨eos⟩"
 SHADES = " ░▒▓█"
 """From no weight to all of it."""
 BINS = 40
+ROUNDING = 1e-3
+"""By which a sum of weights in half precision may exceed 1."""
 UPWARDS = "writing-mode: vertical-rl; transform: rotate(180deg); vertical-align: bottom; text-align: left"
 RULED = "border-bottom: 1px solid rgb(128 128 128 / 0.3)"
 SHADE = "background: color-mix(in srgb, currentColor {:.0%}, transparent)"
 """Styles of a heat map in HTML."""
+
+
+@as_nmt_errors()
+def heat_map(weights: Any, source: Sequence[str], target: Sequence[str], path: AnyPath) -> None:
+    """Draw attention weights of your own: source across, target down.
+
+    Args:
+        weights: [target words, source words]: a tensor, an array or lists.
+        source: Words of the source, with its end if it has a column.
+        target: Words of the translation, with its end if it has a row.
+        path: Picture to write, such as kissed.png; an earlier one is replaced.
+
+    Raises:
+        DataError: Words and weights do not fit, a weight is not between 0 and 1, or the file is not a picture's.
+    """
+    if hasattr(weights, "detach"):
+        weights = weights.detach().cpu().double()
+    numbers = np.asarray(weights, dtype=np.float64)
+    if numbers.shape != (len(target), len(source)):
+        raise DataError(
+            f"weights: expected a row for each of {len(target)} target words and a column for each of {len(source)} "
+            f"source words, found {list(numbers.shape)}; does the end of a sentence have its own?"
+        )
+    if not ((numbers >= 0) & (numbers <= 1 + ROUNDING)).all():
+        raise DataError("weights: expected numbers from 0 to 1; these may be scores, before the softmax")
+    save_figure(make_heatmap(numbers, source, target), Path(path))
 
 
 def make_heatmap(

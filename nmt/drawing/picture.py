@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import io
 import logging
 import warnings
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DPI = 130  # of PNG and other pixel formats
+FONT_PACKAGES = ("matplotlib_fontja",)
+"""Packages of pip whose fonts are used if they are installed; they are not imported."""
 
 
 def check_picture(path: Path) -> str:
@@ -45,8 +48,8 @@ def save_figure(figure: Figure, path: Path) -> None:
     missing = choose_fonts(figure)
     if missing:
         shown = list_names(sorted(missing))
-        advice = "install a font that has them, such as fonts-noto-cjk for Chinese, Japanese and Korean, "
-        advice += "or fonts-noto-core for other scripts"
+        advice = "install a font that has them, such as the system's package fonts-noto-cjk for Chinese, Japanese and "
+        advice += "Korean, pip's matplotlib-fontja for Japanese, or fonts-noto-core for other scripts"
         log.warning(f"{path}: no installed font has {shown}, drawn as boxes; {advice}")
     picture = io.BytesIO()  # some formats go back to earlier bytes, and the path may be a pipe, which cannot
     with warnings.catch_warnings():
@@ -91,7 +94,14 @@ def _font_files() -> list[str]:
     """The files of installed fonts, in the order of their names; matplotlib's own list can be older than a font."""
     from matplotlib.font_manager import findSystemFonts
 
-    return sorted(findSystemFonts())
+    folders = [str(folder) for folder in _font_folders()]
+    return [*sorted(findSystemFonts()), *sorted(findSystemFonts(folders))]
+
+
+def _font_folders() -> list[Path]:
+    """Folders of installed packages that bring a font along."""
+    packages = [importlib.util.find_spec(name) for name in FONT_PACKAGES]
+    return [Path(spec.origin).parent for spec in packages if spec is not None and spec.origin is not None]
 
 
 def _lacking(file: str, characters: set[str]) -> set[str]:

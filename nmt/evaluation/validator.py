@@ -1,7 +1,10 @@
 """Scoring of a model while it trains."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from nmt.corpus.dataset import EncodedPairs
 from nmt.corpus.example import Example
@@ -10,8 +13,12 @@ from nmt.evaluation.loss import evaluating, mean_loss, perplexity
 from nmt.evaluation.metrics import QUICK_METRICS, ScoringRules, score_corpus
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import CheckpointError
+from nmt.translation.self_reading import read_self_attention
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass
@@ -28,6 +35,9 @@ class Validator:
         signatures: sacreBLEU's signatures of the scores.
         attention: The first references of the watched sentences as the model of the last validation read them, with
             their alignments.
+        written: The model's own translation of each of them.
+        self_attention: How the words of the first of them read each other, layer by layer, [heads, S, S]; none of a
+            recurrent encoder.
     """
 
     pairs: EncodedPairs
@@ -38,6 +48,8 @@ class Validator:
     sample: tuple[str, str, str] | None = None
     signatures: dict[str, str] = field(default_factory=dict)
     attention: list[Translation] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    self_attention: list[Tensor] = field(default_factory=list)
 
     @property
     def is_unseen(self) -> bool:
@@ -47,7 +59,12 @@ class Validator:
     @property
     def watched(self) -> list[Example]:
         """The sentences whose attention is stored."""
-        return [self.examples[row] for row in evenly_spaced(len(self.examples), self.watch)] if self.watch else []
+        return [self.examples[row] for row in self.watched_rows]
+
+    @property
+    def watched_rows(self) -> Sequence[int]:
+        """The numbers of these sentences."""
+        return evenly_spaced(len(self.examples), self.watch) if self.watch else []
 
     def validate(self, model: Seq2Seq) -> dict[str, float]:
         """Loss in nats per token, perplexity, BLEU and chrF; the mode of the model is restored."""
@@ -61,12 +78,16 @@ class Validator:
 
     def _score_text(self, translator: Translator) -> dict[str, float]:
         watched = self.watched
+        rows = self.watched_rows
         try:
             translations = translator.translate([example.src for example in self.examples])
             references = [example.references[0] for example in watched]
             self.attention = translator.score([example.src for example in watched], references, with_alignment=True)
         except CheckpointError:  # the model has diverged: without probabilities it translates nothing
             return dict.fromkeys(QUICK_METRICS, 0.0)
+        self.written = [translations[row].text for row in rows]
+        if self.attention:
+            self.self_attention = read_self_attention(translator, self.attention[0].src_tokens)
         scores = score_corpus(self.examples, [translation.text for translation in translations], self.rules)
         self.signatures = {key: score.signature for key, score in scores.items()}
         middle = len(self.examples) // 2

@@ -1,8 +1,8 @@
-"""What every attention head of every layer does: its weights, and which of the known patterns it follows."""
+"""What every attention head of every layer does: its weights, and the pattern that they have beyond chance."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -12,21 +12,30 @@ from nmt.corpus.batching import pad
 from nmt.corpus.example import Example
 from nmt.evaluation.attention_statistics import LABELS, HeadStatistics, summarize
 from nmt.evaluation.gold_links import GoldLinks, Unit, measure_error_rate
+from nmt.inspection.head_patterns import (
+    CANDIDATES,
+    NEAR,
+    PLACES,
+    Excess,
+    LayerTally,
+    Relation,
+    WordRelation,
+    place_relations,
+)
 from nmt.layers.self_attention import recorded_weights
 from nmt.models.base import Decoder, Head
 from nmt.system.progress import progress_bar
 from nmt.system.tables import Table
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
+from nmt.translation.words import token_places
 
 Part = Literal["encoder", "decoder"]
 """Where self-attention is."""
-
-
-NEAR = 2
-"""Positions on each side that count as near."""
-FARTHEST = 5
-"""Distance from which on all distances are one."""
+SHARE = 0.5
+"""A head has a pattern only with this share of its weight on it."""
+EVEN = 0.7
+"""Share of the largest possible entropy from which on weights are even."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,8 @@ class SelfHead:
         stop: Weight on the last word, which is a full stop in most sentences.
         end: Weight on the end of the sentence, which an encoder reads.
         spread: Entropy as a share of the largest possible one.
+        excesses: What the head does more than the same weights shuffled within each row; see `head_patterns`.
+        relations: The same of each relation that was given, such as a verb's weight on its subject; of an encoder.
     """
 
     part: Part
@@ -79,20 +90,47 @@ class SelfHead:
     stop: float
     end: float
     spread: float
+    excesses: dict[str, Excess]
+    relations: dict[str, Excess]
+
+    @property
+    def finding(self) -> tuple[str, str]:
+        """Its pattern, and the name of the excess that shows it; both are empty if it has none.
+
+        - `positional`: at least half of its weight at one distance, or on the first word, the last or the end.
+        - `syntactic`: the words of a relation that was given have at least half of their weight on those that they
+          belong to, and clearly more than the head has on any words at these distances.
+        - `local`: at least half of its weight within 2 positions.
+
+        Each has to exceed chance: see `Excess.holds`.
+        """
+        single = {name: excess for name, excess in self.excesses.items() if name in CANDIDATES}
+        syntactic = {name: excess for name, excess in self.relations.items() if excess.beyond_distance()}
+        near = {"near": self.excesses["near"]}
+        for kind, excesses in (("positional", single), ("syntactic", syntactic), ("local", near)):
+            held = [name for name, excess in excesses.items() if excess.weight >= SHARE and excess.holds()]
+            if held:
+                return kind, max(held, key=lambda name: excesses[name].value)
+        return "", ""
 
     @property
     def pattern(self) -> str:
-        """The first of four patterns that holds.
+        """Its pattern; without one `even` if its entropy is high, else `by content`: both are what chance gives."""
+        kind, _ = self.finding
+        return kind or ("even" if self.spread >= EVEN else "by content")
 
-        - `positional`: at least half of its weight at one distance.
-        - `global`: spread over the sentence: at least 70% of the largest possible entropy.
-        - `local`: at least half of its weight within 2 positions.
-        - `syntactic`: on few words elsewhere, which depend on the sentence.
-        """
-        single = max(weight for distance, weight in self.by_distance.items() if abs(distance) < FARTHEST)
-        near = sum(weight for distance, weight in self.by_distance.items() if abs(distance) <= NEAR)
-        held = {"positional": single >= 0.5, "global": self.spread >= 0.7, "local": near >= 0.5, "syntactic": True}
-        return next(name for name, holds in held.items() if holds)
+    @property
+    def shown_excess(self) -> tuple[str, Excess]:
+        """Name and value of the excess of its pattern; without one of the largest there is."""
+        _, name = self.finding
+        known = self.excesses | self.relations
+        name = name or max(known, key=lambda key: known[key].value)
+        return name, known[name]
+
+    def describe(self) -> str:
+        """Its pattern, and by how much its weights exceed shuffled ones there: `positional, −1: +0.43`."""
+        name, excess = self.shown_excess
+        return f"{self.pattern}, {name}: {excess.value:+.2f}".replace("-", "−")
 
 
 @dataclass(frozen=True)
@@ -122,14 +160,43 @@ class AllHeads:
             rows = [[f"source {layer}", f"{rate:.3f}"] for layer, rate in enumerate(self.layer_error_rates, 1)]
             yield Table(["layer", "error rate"], rows, "lr", caption="Mean of the heads of each layer")
         if self.own:
-            header = ["head", "before", "same", "after", "far", "first", "stop", "end", "spread", "pattern"]
+            header = [
+                "head",
+                "before",
+                "same",
+                "after",
+                "far",
+                "first",
+                "stop",
+                "end",
+                "spread",
+                "pattern",
+                "over chance",
+            ]
             rows = []
             for head in self.own:
                 weights = head.by_distance
                 far = math.fsum(weight for distance, weight in weights.items() if abs(distance) > NEAR)
                 values = weights[-1], weights[0], weights[1], far, head.first, head.stop, head.end, head.spread
-                rows.append([f"{head.part} {head.head}", *(f"{value:.2f}" for value in values), head.pattern])
-            yield Table(header, rows, "lrrrrrrrrl", caption="Self-attention: mean weights")
+                name, excess = head.shown_excess
+                cells = [*(f"{value:.2f}" for value in values), head.pattern, f"{name}: {excess.value:+.2f}"]
+                rows.append([f"{head.part} {head.head}", *cells])
+            yield Table(header, rows, "lrrrrrrrrll", caption="Self-attention: mean weights")
+        yield from self._relation_tables()
+
+    def _relation_tables(self) -> Iterator[Table]:
+        rows = [
+            [
+                f"{head.part} {head.head}",
+                name,
+                *(f"{value:.2f}" for value in (excess.weight, excess.shuffled, excess.distance)),
+            ]
+            for head in self.own
+            for name, excess in head.relations.items()
+        ]
+        if rows:
+            header = ["head", "relation", "weight", "shuffled", "at such distances"]
+            yield Table(header, rows, "llrrr", caption="Mean weight of a word on the one that it belongs to")
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -142,6 +209,8 @@ class AllHeads:
             "self_attention": [
                 {"part": head.part, **head.head._asdict(), "pattern": head.pattern}
                 | {name: getattr(head, name) for name in ("by_distance", "first", "stop", "end", "spread")}
+                | {"excesses": {name: asdict(excess) for name, excess in head.excesses.items()}}
+                | {"relations": {name: asdict(excess) for name, excess in head.relations.items()}}
                 for head in self.own
             ],
         }
@@ -171,6 +240,7 @@ def measure_heads(
     sentences: Sequence[Translation],
     gold: Sequence[GoldLinks] | None = None,
     unit: Unit = "words",
+    relations: Sequence[Sequence[WordRelation]] | None = None,
 ) -> AllHeads:
     """Measure every head while a model reads translations, with a progress bar.
 
@@ -179,22 +249,30 @@ def measure_heads(
         examples: Sources, with a reference each if there are gold links.
         sentences: A target of each, with its alignment; those without one, as they have no words, are left out.
         gold: Links of people between each source and its first reference.
-        unit: What gold links count.
+        unit: What gold links and relations count.
+        relations: Those between the words of each source; None without them.
+
+    Raises:
+        DataError: A link or a relation points past the end of a sentence.
     """
     processor = translator.processor
     alignments = list[Tensor]()
+    placed = list[Sequence[Relation]]()
 
     def read() -> Iterator[HeadWeights]:
         with progress_bar(total=len(sentences), unit=" sentences", desc="measuring heads", leave=False) as bar:
-            for sentence in sentences:
+            for number, sentence in enumerate(sentences):
                 bar.update()
                 if sentence.alignment is not None:
                     src = processor.src_vocabulary.encode(sentence.src_tokens)
                     weights = read_heads(translator, src, processor.tgt_vocabulary.encode(sentence.tokens))
                     alignments.append(weights.source)
+                    if relations is not None:
+                        places = token_places(examples[number].src, sentence.src_tokens, processor, unit)
+                        placed.append(place_relations(relations[number], places, number + 1))
                     yield weights
 
-    statistics = summarize_self_attention(read())
+    statistics = summarize_self_attention(read(), placed)
     heads = translator.model.decoder.heads
 
     def rate(numbers: Sequence[int]) -> float:
@@ -213,16 +291,43 @@ def measure_heads(
     return AllHeads(source, statistics, layer_rates)
 
 
-def summarize_self_attention(sentences: Iterable[HeadWeights]) -> list[SelfHead]:
-    """Means of each head of self-attention over all positions of all sentences."""
-    sums: dict[tuple[Part, Head], Tensor] = {}
-    for sentence in sentences:
-        for part, layers in sentence.own.items():
-            for layer, weights in enumerate(layers):
-                for number, values in enumerate(_profile(weights, part == "decoder")):
-                    key = part, Head(layer, number)
-                    sums[key] = sums.get(key, torch.zeros_like(values)) + values
-    return [_self_head(*key, values) for key, values in sums.items()]
+def summarize_self_attention(
+    sentences: Iterable[HeadWeights], relations: Sequence[Sequence[Relation]] = ()
+) -> list[SelfHead]:
+    """Means of each head of self-attention over all positions of all sentences.
+
+    Args:
+        sentences: Their weights.
+        relations: Those of each source, once its weights have been drawn from `sentences`; empty without them.
+    """
+    layers: dict[tuple[Part, int], LayerTally] = {}
+    for number, sentence in enumerate(sentences):
+        for part, tensors in sentence.own.items():
+            for layer, weights in enumerate(tensors):
+                tally = layers.setdefault((part, layer), LayerTally(causal=part == "decoder"))
+                tally.add(weights, relations[number] if relations and part == "encoder" else ())
+    return [
+        self_head(part, Head(layer, head), tally)
+        for (part, layer), tally in layers.items()
+        for head in range(len(tally.spread))
+    ]
+
+
+def self_head(part: Part, head: Head, tally: LayerTally) -> SelfHead:
+    """A head, from what its layer does."""
+    number = head.number
+    first, stop, end = (tally.tallies[place].mean(number) for place in PLACES)
+    return SelfHead(
+        part,
+        head,
+        tally.by_distance(number),
+        first,
+        stop,
+        end,
+        tally.mean_spread(number),
+        tally.excesses(number),
+        tally.relation_excesses(number),
+    )
 
 
 def list_heads(
@@ -240,36 +345,8 @@ def list_heads(
     """
     heads: dict[str, list[tuple[str, str]]] = {}
     for self_head in summarize_self_attention(sentences):
-        heads.setdefault(self_head.part, []).append((str(self_head.head), self_head.pattern if patterns else ""))
+        heads.setdefault(self_head.part, []).append((str(self_head.head), self_head.describe() if patterns else ""))
     several = len(decoder.heads) > 1
     chosen = decoder.heads[decoder.chosen_heads]
     notes = ["above" if several and head in chosen else "" for head in decoder.heads]
     return {**heads, "source": list(zip(map(str, decoder.heads), notes, strict=True))}
-
-
-def _profile(weights: Tensor, causal: bool) -> Tensor:
-    """Sums over the positions of a sentence: number, then weights by distance and place, and spread, [heads, 16].
-
-    Args:
-        weights: [heads, T, T].
-        causal: True if each position reads those up to its own, as in a decoder, where the sentence has no end yet.
-    """
-    size = weights.size(1)
-    exact = weights.double()
-    positions = torch.arange(size)
-    distance = (positions - positions.unsqueeze(1)).clamp(-FARTHEST, FARTHEST)  # [T, T]: of what is read
-    columns = [torch.full((len(weights),), float(size), dtype=torch.float64)]
-    columns += [(exact * (distance == offset)).sum(dim=(1, 2)) for offset in range(-FARTHEST, FARTHEST + 1)]
-    received = exact.sum(dim=1)  # [heads, T]
-    last = size - 1 if causal else max(size - 2, 0)
-    columns += [received[:, 0], received[:, last], received[:, -1] * (not causal)]
-    readable = positions + 1 if causal else torch.full_like(positions, size)
-    columns.append((torch.special.entr(exact).sum(dim=-1) / readable.clamp(min=2).log()).sum(dim=1))
-    return torch.stack(columns, dim=1)
-
-
-def _self_head(part: Part, head: Head, sums: Tensor) -> SelfHead:
-    means = (sums[1:] / sums[0]).tolist()
-    distances = range(-FARTHEST, FARTHEST + 1)
-    by_distance = dict(zip(distances, means, strict=False))
-    return SelfHead(part, head, by_distance, *means[len(distances) :])

@@ -182,7 +182,7 @@ def look_at_attention(
         typer.Option(
             "--links-of",
             metavar="words|tokens",
-            help="What --gold counts: words, separated by spaces, or tokens of the model.",
+            help="What --gold and --relations count: words, separated by spaces, or tokens of the model.",
         ),
     ] = "words",
     all_heads: Annotated[
@@ -193,6 +193,15 @@ def look_at_attention(
             "reads the targets.",
         ),
     ] = False,
+    relations: Annotated[
+        Path | None,
+        typer.Option(
+            "--relations",
+            metavar="FILE",
+            help="Words that belong together, to measure with --all-heads which heads read them: a line for each "
+            "source, name:i-j for word i that belongs to word j, such as subject:1-0.",
+        ),
+    ] = None,
     json_path: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the statistics of every step to this file.")
     ] = None,
@@ -248,6 +257,7 @@ def look_at_attention(
             gold=gold,
             links_of=links_of,
             all_heads=all_heads,
+            relations=relations,
             json_path=json_path,
             picture=picture,
             sample=sample,
@@ -258,7 +268,11 @@ def look_at_attention(
         _show_attention(report, picture=picture, is_sentence=sentence is not None)
         return
     _refuse_for_page(
-        target=target is not None, json_path=json_path is not None, picture=picture is not None, forced=forced
+        target=target is not None,
+        json_path=json_path is not None,
+        picture=picture is not None,
+        forced=forced,
+        relations=relations is not None,
     )
     nmt.explore(
         sentence=sentence,

@@ -12,7 +12,7 @@ from nmt.system.encoding import as_bytes
 from nmt.system.errors import DataError
 from nmt.system.files import read_json, write_json
 from nmt.system.messages import Parameter
-from nmt.training.live_page import write_live_page
+from nmt.training.live_page import NOTHING_MORE, LiveView, write_live_page
 from nmt.translation.sharpness import step_statistics
 from nmt.translation.translation import Translation
 
@@ -22,7 +22,13 @@ MAX_SIZE = 1 << 28
 """Maximum size of the file in bytes: 100 sentences and several heads make 100 kB or more per validation."""
 
 
-def add_attention(run: Path, update: int, examples: Sequence[Example], references: Sequence[Translation]) -> None:
+def add_attention(
+    run: Path,
+    update: int,
+    examples: Sequence[Example],
+    references: Sequence[Translation],
+    view: LiveView = NOTHING_MORE,
+) -> None:
     """Add a validation to `attention.json` of a run, and show it in `live.html`.
 
     Validations of later updates, before the run was resumed, are dropped.
@@ -32,6 +38,7 @@ def add_attention(run: Path, update: int, examples: Sequence[Example], reference
         update: Update of the validation.
         examples: The sentences.
         references: The first reference of each as the model read it, with its alignment.
+        view: What the page shows besides.
     """
     sentences = [
         {"source": example.src, "reference": example.references[0], "src": read.src_tokens, "tgt": read.tokens}
@@ -50,7 +57,7 @@ def add_attention(run: Path, update: int, examples: Sequence[Example], reference
     }
     history = {"format_version": FORMAT_VERSION, "sentences": sentences, "validations": [*earlier, now]}
     write_json(run / WATCHED, history)
-    write_live_page(run, history, references)
+    write_live_page(run, history, references, view)
 
 
 def read_attention(run: Path) -> dict[str, Any]:

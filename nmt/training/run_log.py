@@ -11,7 +11,7 @@ from nmt.evaluation.validator import Validator
 from nmt.system.progress import ProgressLog, progress_bar
 from nmt.training.attention_history import add_attention
 from nmt.training.board import FOLDER, Board
-from nmt.training.live_page import PAGE, following
+from nmt.training.live_page import PAGE, LiveView, following
 from nmt.training.loop import Event, Reported, Skipped, Stopped
 from nmt.training.metrics_log import MetricsLog
 
@@ -106,7 +106,8 @@ class RunLog:
         if validator.attention:
             if not (self.output / PAGE).exists():
                 log.info(f"live page: {self.output / PAGE}")
-            add_attention(self.output, update, validator.watched, validator.attention)
+            view = LiveView(validator.written, validator.self_attention)
+            add_attention(self.output, update, validator.watched, validator.attention, view)
             self._board.add_attention(update, validator.attention)
 
     def draw(self) -> None:

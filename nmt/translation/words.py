@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from nmt.system.errors import CONTROL
 from nmt.text.tokenizers import WORD_BEGINNING
@@ -56,6 +56,28 @@ def align_words(source_line: str, translation: Translation, processor: TextProce
                     if source is not None and weight > 0:
                         weights[target][source] += weight
     return [(max(row, key=lambda word: (row[word], -word)), target) for target, row in sorted(weights.items())]
+
+
+def token_places(
+    text: str, tokens: Sequence[str], processor: TextProcessor, unit: Literal["words", "tokens"]
+) -> list[list[int]]:
+    """Positions of the tokens of each word of a source.
+
+    Args:
+        text: The source line.
+        tokens: Its tokens.
+        processor: The text processor of the model.
+        unit: What a word is: what spaces separate, or a token.
+    """
+    if unit == "tokens":
+        return [[position] for position in range(len(tokens))]
+    normalized = map(processor.normalizer, processor.normalizer.decode(text).split())
+    read = _Words(map(processor.src_tokenizer.fold, normalized))
+    places: list[list[int]] = [[] for _ in text.split()]
+    for position, words in enumerate(map(read.take, tokens)):
+        for word in words:
+            places[word].append(position)
+    return places
 
 
 class _Words:

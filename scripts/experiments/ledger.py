@@ -52,6 +52,9 @@ class Result:
         total_minutes: Time of training with validation.
         peak_mib: Peak resident memory of training.
         scores: By split and metric, value and signature: {"valid": {"bleu": {"value": 38.1, "signature": "..."}}}.
+        equal: Of 1,000 training sources, the number translated as in a reference; None with a validation split.
+        alignment_error_rate: On the aligned pairs of the experiment; None without them.
+        reading: Of the first of these, each word of the translation, the source word it reads most, and the weight.
         models: Of an ensemble, the keys of its cells.
         teachers: Keys of the cells whose translations were added to the training pairs.
         parent: Experiment and key of the cell whose weights and vocabularies the training started from.
@@ -81,6 +84,9 @@ class Result:
     total_minutes: float = 0
     peak_mib: int = 0
     scores: Scores = field(default_factory=dict)
+    equal: int | None = None
+    alignment_error_rate: float | None = None
+    reading: str = ""
     models: list[str] = field(default_factory=list)
     teachers: list[str] = field(default_factory=list)
     parent: str = ""

@@ -47,6 +47,9 @@ class ExperimentTable(Section):
         source: Files of the corpus, relative to the folder of corpora; empty: those of the config.
         seeds: Seeds of cells without their own.
         settings: Settings of all cells.
+        links: A file beside the experiment with pairs whose words people have aligned: source, tab, target, tab, links
+            such as 0-0 of words between spaces. The alignment error rate of each model is measured on it, and the first
+            source is translated, to see where each word reads. Empty: none.
         cells: The trainings.
     """
 
@@ -54,6 +57,7 @@ class ExperimentTable(Section):
     source: Texts = ()
     seeds: Seeds = (1,)
     settings: Texts = ()
+    links: str = ""
     cells: Annotated[tuple[CellTable, ...], Field(min_length=1)]
 
 

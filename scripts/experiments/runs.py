@@ -3,12 +3,14 @@
 import argparse
 import datetime
 import hashlib
+import json
 import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 
 import torch
 from benchmarks import ours
@@ -101,7 +103,8 @@ def run_experiment(arguments: argparse.Namespace) -> None:
         path = path_of(experiment.name, cell.key)
         if not path.exists():
             result = train_cell(experiment, cell, arguments)
-            print(f"{write_result(result, cell.key)}: valid BLEU {result.bleu('valid'):.2f}, {result.minutes:.1f} min")
+            split = validation_split(experiment, cell)
+            print(f"{write_result(result, cell.key)}: {split} BLEU {result.bleu(split):.2f}, {result.minutes:.1f} min")
         elif arguments.cell:
             print(f"{path}: has the result already; to repeat the cell, move this file away and give another --output")
 
@@ -127,6 +130,9 @@ def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace
     state = read_json(output / "run.json")
     precision = load_config(str(output / "config.yaml")).train.precision
     used = read_json(output / "environment.json")
+    split = validation_split(experiment, cell)
+    scores = score(cell, [output], folder, arguments.threads, split)
+    links = arguments.experiment.parent / experiment.links if experiment.links else None
     return replace(
         new_result(experiment, planned, arguments.threads),
         precision=precision,
@@ -139,8 +145,61 @@ def train_cell(experiment: Experiment, cell: Cell, arguments: argparse.Namespace
         total_minutes=round(state["total_seconds"] / 60, 1),
         peak_mib=round(finished.peak / MIB),
         gpu=used["device_name"] if used["device"].startswith("cuda") else "",
-        scores=score(cell, [output], folder, arguments.threads),
+        scores=scores,
+        equal=count_equal(folder / f"{cell.key}.train.json") if split == "train" else None,
+        alignment_error_rate=align(output, links, folder / f"{cell.key}.links", arguments.threads) if links else None,
+        reading=read_first(output, links, folder / f"{cell.key}.reading", arguments.threads) if links else "",
     )
+
+
+def validation_split(experiment: Experiment, cell: Cell) -> str:
+    """The split that a cell is scored on after its training: the training split where there is no other."""
+    split = load_config(experiment.config, list(cell.settings)).data.split
+    return "train" if split.valid_size == 0 else "valid"
+
+
+def count_equal(evaluation: Path) -> int:
+    """How many translations of an evaluation are equal to a reference."""
+    equal: int = read_json(evaluation)["diagnosis"]["exact"]
+    return equal
+
+
+def align(model: Path, links: Path, begin: Path, threads: int) -> float:
+    """Alignment error rate of a model that reads the targets of aligned pairs.
+
+    Args:
+        model: Its run directory.
+        links: The pairs: source, target and links, between tabs.
+        begin: What the names of the files that are written begin with.
+        threads: CPU threads.
+    """
+    rows = [line.split("\t") for line in read_lines(links)]
+    src, ref, gold = (begin.with_suffix(f".{name}") for name in ("src", "ref", "gold"))
+    for column, path in enumerate((src, ref, gold)):
+        write_lines(path, [row[column] for row in rows])
+    measured = begin.with_suffix(".json")
+    command = ours.nmt("attention", "--model", model, "--src", src, "--ref", ref, "--gold", gold, "--forced")
+    run([*command, "--json", str(measured), "--overwrite"], begin.with_suffix(".log"), environment(threads))
+    return round(float(read_json(measured)["alignment_error_rate"]), 3)
+
+
+def read_first(model: Path, links: Path, begin: Path, threads: int) -> str:
+    """Each word of the translation of the first source, the word it reads most, and the weight."""
+    source = begin.with_suffix(".txt")
+    write_lines(source, [read_lines(links)[0].split("\t")[0]])
+    written = begin.with_suffix(".jsonl")
+    command = ours.nmt("translate", "--model", model, "--input", source, "--output", written, "--overwrite")
+    command += ["--format", "jsonl", "--with-attention", "--beam-size", str(BEAM_SIZE)]
+    run(command, begin.with_suffix(".log"), environment(threads))
+    sentence = json.loads(read_lines(written)[0])
+    words = [*sentence["source_tokens"], "⟨eos⟩"]
+    translation = sentence["translations"][0]
+    reading = []
+    for word, heads in zip(translation["tokens"], translation["attention"], strict=False):  # the last row is of the end
+        weights = [mean(column) for column in zip(*heads, strict=True)]
+        largest = max(weights)
+        reading.append(f"{word}: {words[weights.index(largest)]} {largest:.2f}")
+    return ", ".join(reading)
 
 
 def with_parent(cell: Cell, output: Path) -> Cell:

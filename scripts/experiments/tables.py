@@ -35,13 +35,15 @@ def update_tables(arguments: argparse.Namespace) -> None:
 
 
 def with_tables(text: str) -> str:
-    """Replace the table after each line `<!-- results: EXPERIMENT -->` or `<!-- records: EXPERIMENT -->`."""
+    """Replace the table after each line `<!-- results: EXPERIMENT -->`; `records` and `alignments` are other tables."""
 
     def fill(match: re.Match[str]) -> str:
-        make = {"results": table_of, "records": leaderboard_of}[match["kind"]]
+        make = {"results": table_of, "records": leaderboard_of, "alignments": table_of_alignments}[match["kind"]]
         return f"{match['begin']}\n{make(read_results(match['name']))}\n<!-- end -->"
 
-    return re.sub(r"(?s)(?P<begin><!-- (?P<kind>results|records): (?P<name>\w+) -->).*?<!-- end -->", fill, text)
+    return re.sub(
+        r"(?s)(?P<begin><!-- (?P<kind>results|records|alignments): (?P<name>\w+) -->).*?<!-- end -->", fill, text
+    )
 
 
 def leaderboard_of(results: Sequence[Result]) -> str:
@@ -69,6 +71,26 @@ def table_of(results: Sequence[Result]) -> str:
     cells = [list(group) for _, group in groupby(sorted(results, key=lambda r: (r.cell, r.seed)), lambda r: r.cell)]
     cells.sort(key=lambda cell: -mean([result.bleu("valid") or 0.0 for result in cell]))
     return markdown([*HEADER, "valid BLEU", "test BLEU"], map(row_of, cells))
+
+
+def table_of_alignments(results: Sequence[Result]) -> str:
+    """A row per cell, the lowest error rate first: figures of each seed, and the reading of the first."""
+    cells = [list(group) for _, group in groupby(sorted(results, key=lambda r: (r.cell, r.seed)), lambda r: r.cell)]
+    cells.sort(key=lambda cell: mean([result.alignment_error_rate or 0.0 for result in cell]))
+    rows = (
+        [
+            cell[0].cell,
+            ", ".join(str(result.seed) for result in cell),
+            f"{cell[0].parameters / 1e6:.1f}",
+            f"{cell[0].updates:,}",
+            ", ".join(str(result.equal) for result in cell),
+            ", ".join(f"{result.alignment_error_rate:.2f}" for result in cell),
+            cell[0].reading,
+        ]
+        for cell in cells
+    )
+    header = ["cell", "seeds", "weights (M)", "updates", "of 1,000 as in a reference", "alignment error rate"]
+    return markdown([*header, "reading of the first seed"], rows)
 
 
 def row_of(cell: Sequence[Result]) -> list[str]:

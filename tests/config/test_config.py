@@ -60,7 +60,7 @@ def test_shipped_configs_load_by_name_and_by_path(name: str) -> None:
     assert config.name == name
     assert config == load_config(str(shipped(f"configs/{name}.yaml")))
     resolved = resolve_auto(config, {**choose_split(20_000), **choose_by_amount(16_000)})
-    complete = "classroom", "sample", "tatoeba", "tatoeba_public", "tatoeba_transformer"
+    complete = "classroom", "classroom_transformer", "sample", "tatoeba", "tatoeba_public", "tatoeba_transformer"
     assert (resolved == config) == (name in complete or name.startswith("tutorial_"))
     dumped = dump_config(resolved)
     assert parse_config(dumped, "dump.yaml") == resolved

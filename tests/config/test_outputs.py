@@ -128,7 +128,7 @@ def test_files_of_the_same_names_make_no_directory_of_ours(here: Project, cli: C
 
 INPUTS = {
     *("model", "models", "against", "teacher", "data", "directory", "source", "cell"),
-    *("src", "ref", "tgt", "gold", "input", "dictionary", "keep", "glossary", "text", "key_file"),
+    *("src", "ref", "tgt", "gold", "relations", "input", "dictionary", "keep", "glossary", "text", "key_file"),
 }
 """Parameters of commands that are paths to read; every other path is an output."""
 ARGUMENTS = {

@@ -57,7 +57,7 @@ REPORT: dict[str, Any] = {
         "test": [[0, 25, 0, 25], [0, 50]],
     },
     "tokens": {"train": [2596, 1100], "valid": [140, 210], "test": [100, 50]},
-    "unknown_share": {"train": [0.0, 0.0], "valid": [0.0125, 0.0], "test": [0.0, 0.02]},
+    "unknown_share": {"train": [1e-5, 1e-5], "valid": [0.0125, 0.0], "test": [0.0, 0.02]},
 }
 
 TEXT = """\
@@ -218,7 +218,7 @@ def test_a_corpus_of_an_odd_name_is_reported_in_one_line() -> None:
 
 @pytest.mark.parametrize(("tokenizer", "reused"), [("subword", False), ("spacy", False), ("subword", True)])
 def test_unknown_pieces_in_validation_cause_a_warning(tokenizer: str, reused: bool) -> None:
-    shares = {**REPORT["unknown_share"], "valid": [0.02, 0.183]}
+    shares = {**REPORT["unknown_share"], "train": [0.001, 0.001], "valid": [0.02, 0.183]}
     pairs, sizes = {"train": 3001, "valid": 9, "test": 9}, {"src": 6000, "tgt": 5900}
     report = changed(unknown_share=shares, tokenizer=tokenizer, reused=reused, pairs=pairs, vocabulary=sizes)
     warnings = find_warnings(parse_report(report))
@@ -250,6 +250,21 @@ def test_unknown_characters_are_not_removed_by_fewer_pieces(unseen: list[float],
     assert warning == f"18.3% of the target tokens in validation are unknown: {advice}"
 
 
+@pytest.mark.parametrize("tokenizer", ["spacy", "whitespace", "subword"])
+def test_unknown_words_that_training_lacks_cause_a_warning(tokenizer: str) -> None:
+    """With a minimum count of 1 all training words are known, so nothing trains the vector of those that are not."""
+    shares = {"train": [0.0, 0.0], "valid": [0.075, 0.01], "test": [0.07, 0.112]}
+    report = changed(unknown_share=shares, tokenizer=tokenizer, reused=False)
+    advice = "training has none, so nothing trains the vector of unknown words; set text.vocabulary.min_count=2"
+    expected = [f"7.5% of the source tokens in validation are unknown: {advice}"]
+    expected += [f"11.2% of the target tokens in test are unknown: {advice}"]
+    warnings = find_warnings(parse_report(report))
+    assert warnings == expected or tokenizer == "subword"
+    assert not any("min_count=2" in warning for warning in warnings) or tokenizer != "subword"
+    shares["train"] = [0.01, 0.01]
+    assert not any("min_count=2" in warning for warning in find_warnings(parse_report(report)))
+
+
 REUSED = "tokens in training are unknown: the vocabulary is that of other text; set parent.pieces=own"
 ADVICE = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use text.tokenizer: subword"
 
@@ -264,7 +279,9 @@ ADVICE = "lower text.vocabulary.min_count, raise text.vocabulary.max_size or use
     ],
 )
 def test_many_unknown_tokens_cause_a_warning(shares: list[float], reused: bool | None, warnings: list[str]) -> None:
-    report = changed(unknown_share={**REPORT["unknown_share"], "train": shares, "valid": [0.9, 0.9]})
+    report = changed(
+        unknown_share={**REPORT["unknown_share"], "train": shares, "valid": [0.0, 0.0], "test": [0.0, 0.0]}
+    )
     if reused is not None:
         report["reused"] = reused
     assert find_warnings(parse_report(report)) == warnings

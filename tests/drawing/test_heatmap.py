@@ -1,3 +1,4 @@
+import math
 import os
 import re
 import subprocess
@@ -7,9 +8,12 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+import torch
 from matplotlib.image import imread
 from numpy.typing import NDArray
 
+import nmt
+from nmt.drawing import picture
 from nmt.drawing.heatmap import EOS_LABEL, draw_sharpness, make_heatmap
 from nmt.drawing.picture import save_figure
 from nmt.system.errors import DataError
@@ -139,3 +143,36 @@ def test_letters_that_the_usual_font_lacks_are_drawn_by_an_installed_one(tmp_pat
     assert ("a.png: no installed font has " in said) is not installed
     assert (", drawn as boxes; install a font" in said) is not installed
     assert (tmp_path / "a.png").stat().st_size > 0
+
+
+def test_weights_of_your_own_are_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "mine.png"
+    nmt.heat_map(torch.eye(3)[:2], ["a", "b", "⟨eos⟩"], ["x", "y"], path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    nmt.heat_map([[0.5, 0.5]], ["a", "b"], ["x"], str(path))
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        ([[1.0, 0.0]], "a row for each of 2 target words and a column for each of 2 source words, found [1, 2]"),
+        ([[1.0, 0.0], [3.0, -1.0]], "expected numbers from 0 to 1; these may be scores, before the softmax"),
+        ([[1.0, 0.0], [math.nan, 1.0]], "expected numbers from 0 to 1"),
+    ],
+)
+def test_weights_that_do_not_fit_are_not_drawn(weights: list[list[float]], expected: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=re.escape(expected)):
+        nmt.heat_map(weights, ["a", "b"], ["x", "y"], tmp_path / "mine.png")
+    assert not (tmp_path / "mine.png").exists()
+
+
+def test_fonts_of_an_installed_package_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of matplotlib-fontja, whose code is not run."""
+    package = tmp_path / "matplotlib_fontja"
+    (package / "fonts").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise AssertionError('imported')")
+    write_font(package / "fonts/own.ttf", 0xF4321)
+    monkeypatch.syspath_prepend(tmp_path)
+    picture._font_files.cache_clear()
+    assert str(package / "fonts/own.ttf") in picture._font_files()
+    picture._font_files.cache_clear()

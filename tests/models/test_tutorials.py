@@ -35,6 +35,13 @@ COUNTS = {
         256 * 256 + 256 * 256 + 256,
         WORDS * (256 + 256 + 1),
     ],
+    # The same with an LSTM of 64 units in each direction under it, whose states of both directions are attended.
+    "tutorial_aligned": [
+        2 * WORDS * 256,
+        2 * gates(4, 256, 64) + gates(4, 256, 256),
+        256 * 256 + 256 * 128 + 256,
+        WORDS * (256 + 128 + 1),
+    ],
 }
 
 

@@ -1,6 +1,7 @@
 """Sentence classification by the parts of translation."""
 
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -37,10 +38,13 @@ def test_texts_are_classified_by_the_words_that_decide(
     train, test, page = tmp_path / "train.tsv", tmp_path / "test.tsv", tmp_path / "page.html"
     write_reviews(train, 1200, 1)
     write_reviews(test, 60, 2)
-    run(monkeypatch, train, test, "--output", page, "--epochs", 3)
+    run(monkeypatch, train, test, "--output", page, "--epochs", 3, "--save", tmp_path / "saved")
     out = capsys.readouterr().out
     assert out.startswith("Accuracy 100.0% (95% interval 94.0% to 100.0%) on 60 texts")
+    run(monkeypatch, "--model", tmp_path / "saved", "--text", "The plot was dull and in a scene")
+    assert re.fullmatch(r"bad \(dull [01]\.\d\d(, \w+ 0\.\d\d){4}\)\n", capsys.readouterr().out)
     text = page.read_text(encoding="utf-8")
+    assert text.count("<table") == 20  # self-attention, as all texts are short
     assert text.count("<h2>") == 20
     darkest = [part.split(">")[1] for part in text.split("<span ")[1:] if "/100%)" in part]
     assert len(darkest) == 20
@@ -71,6 +75,28 @@ def test_texts_that_cannot_be_used(
         run(monkeypatch, tmp_path / "train.tsv", tmp_path / "test.tsv", "--output", tmp_path / "page.html")
     assert message in str(caught.value)
     assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--text", "a"], "--model and --text go together: a classifier, and a text for it"),
+        (["--model", "none", "--text", "a"], "none: is no classifier that --save has written (DataError)"),
+        (["a", "b", "--model", "none", "--text", "a"], "--model classifies without training: leave TRAIN and TEST out"),
+        (["a"], "give TRAIN and TEST, two files or folders of texts, or --model and --text"),
+        (["a", "b", "--epochs", "0"], "--epochs: must be at least 1, found 0"),
+        (["none.tsv", "none.tsv"], "No such file or directory: 'none.tsv'"),
+    ],
+)
+def test_arguments_that_do_not_fit_get_one_line(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        run(monkeypatch, *arguments)
+    assert str(caught.value).startswith("error: ")
+    assert str(caught.value).endswith(message)
+    assert "\n" not in str(caught.value)
 
 
 def test_the_interval_by_hand() -> None:

@@ -1,6 +1,7 @@
 import argparse
 import dataclasses
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -236,6 +237,26 @@ def test_a_table_by_hand() -> None:
     assert "| 2 | bfloat16 / float32 | 1.2 | 2.0 | 2.0 | 2 / 2 | 3 / 2 | 100 / 200 | 32.00" in tables.table_of(results)
 
 
+def test_a_table_of_alignments_by_hand() -> None:
+    worse, second, first = variant("worse", 1, 1.0), variant("better", 2, 1.0), variant("better", 1, 1.0)
+    worse = dataclasses.replace(worse, equal=889, alignment_error_rate=0.7, reading="sie: ⟨eos⟩ 0.62")
+    first = dataclasses.replace(first, equal=920, alignment_error_rate=0.125, reading="sie: she 0.99", updates=1570)
+    second = dataclasses.replace(second, equal=931, alignment_error_rate=0.2, reading="sie: she 0.98", updates=1570)
+    _, _, *rows = tables.table_of_alignments([worse, second, first]).splitlines()
+    assert rows == [
+        "| better | 1, 2 | 1.2 | 1,570 | 920, 931 | 0.12, 0.20 | sie: she 0.99 |",
+        "| worse | 1 | 1.2 | 10 | 889 | 0.70 | sie: ⟨eos⟩ 0.62 |",
+    ]
+
+
+def test_the_aligned_pairs_of_an_experiment_fit_their_links() -> None:
+    rows = [line.split("\t") for line in (SCRIPTS / "experiments/tutorial_links.tsv").read_text().splitlines()]
+    for src, tgt, links in rows:
+        read = [tuple(map(int, re.split("[-?]", link))) for link in links.split()]
+        assert {j for _, j in read} == set(range(len(tgt.split())))  # each word of the target has a link
+        assert {i for i, _ in read} <= set(range(len(src.split())))
+
+
 def test_a_leaderboard_by_hand() -> None:
     early, late = variant("old", 2, 40.25), variant("new", 1, 40.0)
     early = dataclasses.replace(early, finished="2026-01-31", revision="abc1234", total_minutes=2.5, gflops=400)
@@ -266,6 +287,7 @@ def test_cells_are_trained_scored_and_not_trained_again(
     for name, part in (("train", sentences), ("valid", sentences[:3]), ("test", sentences[3:5])):
         (tmp_path / f"{name}.src").write_text("".join(f"{line}\n" for line in part))
         (tmp_path / f"{name}.tgt").write_text("".join(f"{line.upper()}\n" for line in part))
+    (tmp_path / "links.tsv").write_text("one two\tONE TWO\t0-0 1-1\nthree\tTHREE\t0-0\n")
     config = tmp_path / "tiny.yaml"
     config.write_text(
         "text: {tokenizer: whitespace}\ntrain: {max_updates: 3, precision: auto}\n"
@@ -276,6 +298,7 @@ def test_cells_are_trained_scored_and_not_trained_again(
         f"""\
 config = "{config}"
 source = ["train.src", "train.tgt", "valid.src", "valid.tgt", "test.src", "test.tgt"]
+links = "links.tsv"
 [[cells]]
 name = "plain"
 seeds = [1, 2]
@@ -296,6 +319,9 @@ parent = "trial/plain-1"
     assert capsys.readouterr().out.count("valid BLEU") == 5
     both, continued, first, second, student = read_results("trial")
     assert (first.updates, first.tokens, first.seed, second.seed) == (3, 3 * (25 + 10), 1, 2)
+    assert first.alignment_error_rate in (0.0, 0.333, 0.667)  # "three" has one link, which is right
+    assert all(re.fullmatch(r"\S+: \S+ [01]\.\d\d", part) for part in first.reading.split(", ") if part)
+    assert (both.alignment_error_rate, first.equal) == (None, None)
     assert first.precision in ("float32", "bfloat16")
     assert (both.parameters, both.updates) == (2 * first.parameters, 6)
     assert student.updates == 3

@@ -33,7 +33,7 @@ def pairs() -> list[tuple[str, str]]:
 def test_script_reproduces_the_committed_files(tmp_path: Path) -> None:
     corpus.write(tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["alignments.txt", "deu.txt", "unseen.txt"]
+    assert names == ["alignments.txt", "deu.txt", "relations.txt", "unseen.txt"]
     for name in names:
         assert (tmp_path / name).read_bytes() == (SAMPLE / name).read_bytes(), name
 
@@ -47,6 +47,32 @@ def test_every_alignment_fits_its_sentences(pairs: list[tuple[str, str]]) -> Non
         assert len(set(links)) == len(links)
         assert {i for i, _ in links} | {i for i, t in enumerate(source) if t == ","} == set(range(len(source)))
         assert {j for _, j in links} | {j for j, t in enumerate(target) if t == ","} == set(range(len(target)))
+
+
+def test_relations_of_a_sentence_by_hand() -> None:
+    """Relations of articles and verbs; an imperative has no subject, and a possessive is no article."""
+    the_teacher = clause(VERBS["call"], noun("the", "teacher", "old"), obj=noun("my", "friend")).statement()
+    assert corpus.finish(the_teacher)[0] == "The old teacher calls my friend."
+    assert corpus.finish(the_teacher).relations == [("noun", 0, 2), ("subject", 3, 2)]
+    does = clause(VERBS["read"], pronoun("she"), "want", obj=noun("a", "letter"), question=True).question()
+    assert corpus.finish(does, "?")[0] == "Does she want to read a letter?"
+    assert corpus.finish(does, "?").relations == [("subject", 2, 1), ("noun", 5, 6)]
+    sick = clause(corpus.BE, noun("the", "dog"), "past", complement=corpus.linked("sick = krank")).statement()
+    assert corpus.finish(sick).relations == [("noun", 0, 1), ("subject", 2, 1)]
+
+
+def test_relations_fit_their_sentences(pairs: list[tuple[str, str]]) -> None:
+    found = [line.split() for line in _lines("relations.txt")]
+    names = {relation.split(":")[0] for line in found for relation in line}
+    assert names == {"noun", "subject"}
+    for (english, _), line in zip(pairs, found, strict=True):
+        source = [word.lower() for word in _tokens(english)]
+        for relation in line:
+            name, _, place = relation.partition(":")
+            reader, read = map(int, place.split("-"))
+            assert name != "noun" or (source[reader] in corpus.ARTICLES and source[read] in corpus.NOUNS)
+            assert max(reader, read) < len(source)
+            assert reader != read
 
 
 def test_spacy_gives_the_documented_tokens(pairs: list[tuple[str, str]]) -> None:

@@ -19,6 +19,7 @@ import nmt
 from nmt.corpus.example import Example, read_examples
 from nmt.corpus.training_pairs import evenly_spaced
 from nmt.training.attention_history import add_attention, read_attention
+from nmt.training.live_page import LiveView
 from nmt.translation.translation import Translation
 
 
@@ -90,10 +91,35 @@ def test_a_page_shows_the_newest_validation_and_loads_itself_again(watched: Path
     names = [f"{row}, {column}" for row in ("b", "⟨eos⟩") for column in ("&lt;a&gt;", "⟨eos⟩")]
     shown = re.findall('<td title="(.*?): ([0-9.]+)"', page)
     assert shown == list(zip(names, ["0.25", "0.75", "1.00", "0.00"], strict=True))
+    assert "loss (nats)" not in page  # there is no log
     last = (watched / "live.html").read_text(encoding="utf-8")
+    assert last.count("<p>It writes: ") == 3
+    assert re.findall('aria-label="(loss of training and validation over [0-9]+ validations)"', last)
+    assert "self-attention" not in last  # the encoder is recurrent
     assert f"after {validations_of(watched)[-1]['update']:,} updates" in last
     assert last.count("<table") == 3
     assert "reload" not in last  # the run has ended
+
+
+def test_a_page_shows_losses_words_and_self_attention(tmp_path: Path) -> None:
+    lines = [
+        {"kind": "train", "update": 5, "loss": 4.0},
+        {"kind": "valid", "update": 10, "loss": 2.0},
+        {"kind": "skipped", "update": 12},
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"kind', "utf-8")
+    read = Translation("b", ["b"], ["a"], alignment=torch.full((2, 1, 2), 0.5))
+    heads = torch.tensor([[[0.25, 0.75], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]])
+    add_attention(tmp_path, 10, [Example("a", ("b",))], [read], LiveView(["<c>"], [heads]))
+    page = (tmp_path / "live.html").read_text(encoding="utf-8")
+    assert 'It writes: <b dir="auto">&lt;c&gt;</b>' in page
+    loss, entropy = re.findall(r"<svg.*?</svg>", page)
+    assert 'aria-label="loss of training and validation over 1 validations"' in loss
+    points = re.findall(r'<polyline points="([^"]+)"', loss)
+    assert points == ["220.0,30.0", "392.0,97.0"]  # half of the updates and all of the loss; all of them and half of it
+    assert entropy.count("<polyline") == 1
+    assert re.findall(r'aria-label="Self-attention, (.*?)"', page) == ["layer 1, head 1", "layer 1, head 2"]
+    assert re.findall('<td title="a, ⟨eos⟩: ([0-9.]+)"', page) == ["0.75", "0.50"]
 
 
 def test_the_page_does_not_keep_a_run_from_being_replaced(watched: Path, short_project: Project, run: Path) -> None:
