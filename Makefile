@@ -1,7 +1,7 @@
 # Two commands set everything up on a fresh machine: `make demo` and `make test`.
 # TORCH= chooses how PyTorch is installed: a requirement, or a requirement with pip options such as an --index-url.
 # PYTHON= chooses the interpreter, which then has an environment of its own: make test PYTHON=python3.13.
-# CONSTRAINTS= chooses the versions of the other libraries: .ci/oldest.txt, or /dev/null for the newest.
+# CONSTRAINTS= chooses the versions of the other libraries: build/oldest.txt, or build/newest.txt.
 PYTHON ?= python3
 ifeq ($(PYTHON),python3)
 VENV ?= .venv
@@ -19,10 +19,18 @@ SPREAD = -n $(shell $(PYTHON) -c "import os; print(min(4, 1 + os.cpu_count()))")
 
 setup: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml .ci/constraints.txt
+$(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[dev]"
+	touch $@
+
+build/oldest.txt: pyproject.toml scripts/oldest_versions.py
+	mkdir -p build
+	$(PYTHON) scripts/oldest_versions.py > $@
+
+build/newest.txt:
+	mkdir -p build
 	touch $@
 
 demo: setup
