@@ -1,4 +1,4 @@
-"""The server in operation: started again under the rules of README's unit, and given another model as README says."""
+"""The server in operation: started again under the rules of its unit, and given another model as README says."""
 
 import contextlib
 import fcntl
@@ -22,7 +22,7 @@ import pytest
 from processes import PIPE
 from real_server import GOLDEN_MODEL, wait_until
 from safetensors.torch import load_file, save_file
-from test_service_files import block
+from test_service_files import README, UNIT
 
 FIELDS = {"q": "I am old.", "source": "en", "target": "de"}
 CLEAN = {0, -signal.SIGHUP, -signal.SIGINT, -signal.SIGTERM, -signal.SIGPIPE}
@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 class Unit:
-    """A server that starts again as the `Restart` of README's unit says, like a service of systemd without a terminal.
+    """A server that starts again as the `Restart` of the unit says, like a service of systemd without a terminal.
 
     Args:
         folder: For its log, its process id, and a `systemctl` that stops it once.
@@ -46,7 +46,7 @@ class Unit:
     """
 
     def __init__(self, folder: Path, *arguments: object) -> None:
-        (self.rule,) = re.findall("^Restart=(.*)$", block("ini"), re.MULTILINE)
+        (self.rule,) = re.findall("^Restart=(.*)$", UNIT, re.MULTILINE)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.ends: list[int] = []
@@ -129,7 +129,8 @@ def identity(model: Path) -> str:
 
 @pytest.mark.skipif(not shutil.which("curl") or not shutil.which("sha256sum"), reason="runs the commands of README")
 def test_it_comes_back_and_takes_another_model_as_the_guide_says(models: dict[str, Path], tmp_path: Path) -> None:
-    guide = [line.replace("/srv/nmt", str(tmp_path / "srv")) for line in block("sh").splitlines()]
+    (commands,) = re.findall("```sh\n(.*?)```", README, re.DOTALL)
+    guide = [line.replace("/srv/nmt", str(tmp_path / "srv")) for line in commands.splitlines()]
     assert len(guide) == 8
     old, new = identity(models["first"]), identity(models["second"])
     assert old != new
