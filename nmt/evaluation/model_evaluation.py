@@ -90,7 +90,7 @@ class ModelEvaluation:
         diagnosis: Visible faults of the translations.
         warnings: Faults that make the scores meaningless.
         teacher_forced: How well the model predicts each word of the references from those before it; None for several
-            models, or if a reference is longer than the model can read.
+            models, an export, or if a reference is longer than the model can read.
         free_running: How well it predicts them from its own words instead; None likewise.
         comparisons: For each metric, this model and the systems that it was compared with.
         attention: Statistics of the attention of the translations, one for each head; empty unless requested.
@@ -250,7 +250,9 @@ def evaluate_model(
         comparisons: dict[str, list[Comparison]] = {}
         if against:
             comparisons = compare_systems(systems, examples, rules, metrics=list(METRICS), test=measures.test)
-        teacher_forced, free_running = (None, None) if others else _measure_loss(translator, examples)
+        teacher_forced, free_running = (None, None)
+        if len(translator.searcher.models) == 1:
+            teacher_forced, free_running = _measure_loss(translator, examples)
         evaluation = ModelEvaluation(
             hypotheses=hypotheses,
             model=saved.path,

@@ -305,7 +305,7 @@ def describe(translator: Translator, source: Path, shape: Format) -> Origin:
         "split_sentences": reader.splitter is not None,
         "protection": protection and hashlib.sha256(protection.encode()).hexdigest()[:CHECKSUM],
         "dictionary": entries and hashlib.sha256(entries.encode()).hexdigest()[:CHECKSUM],
-        "device": translator.model.device.type,
+        "device": translator.searcher.device.type,
         "format": shape.name,
         "with_attention": shape.with_attention,
         "n_best": shape.n_best,
@@ -314,11 +314,7 @@ def describe(translator: Translator, source: Path, shape: Format) -> Origin:
 
 def _model_identity(translator: Translator) -> str:
     """A checksum of the weights of all models, and of their vocabularies."""
-    digest = hashlib.sha256()
-    for model in translator.searcher.models:
-        for name, tensor in model.state_dict().items():
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().data)
+    digest = hashlib.sha256(translator.searcher.fingerprint().encode())
     processor = translator.processor
     for tokens in (processor.src_vocabulary.tokens, processor.tgt_vocabulary.tokens):
         digest.update("\n".join(tokens).encode())

@@ -15,7 +15,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam_tree import BeamTree
 from nmt.search.constraint import Constraint, ForcedPrefix, WholeWord
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.searcher import Searcher
+from nmt.search.searcher import ModelSearcher, Searcher
 from nmt.system.errors import CheckpointError, ConfigError, check_at_least
 from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
@@ -48,7 +48,7 @@ class Translator:
     """Models, a reader of text and search settings. It is thread-safe.
 
     Args:
-        model: Model in evaluation mode.
+        model: Model in evaluation mode, or the searcher with these search settings of another program's model.
         processor: Text to ids and back.
         options: Search settings.
         others: Further models of an ensemble, with the same vocabularies; the probability of a word is the mean over
@@ -68,7 +68,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Seq2Seq,
+        model: Seq2Seq | Searcher,
         processor: TextProcessor,
         options: DecodeSection,
         others: Sequence[Seq2Seq] = (),
@@ -79,22 +79,46 @@ class Translator:
         frozen: bool = False,
         description: str = "",
     ) -> None:
-        self.model = model
         self.description = description
         self.options = options
-        self.searcher = Searcher([model, *others], options, frozen=frozen)
+        if isinstance(model, Searcher):
+            self.searcher = model
+        else:
+            self.searcher = ModelSearcher([model, *others], options, frozen=frozen)
         self.repairs = False
-        limits = filter(None, (model.encoder.max_length for model in self.searcher.models))
-        max_length = min([MAX_SOURCE_LENGTH, *(limit - 1 for limit in limits)])
-        part = _longest_part(options, max_length)
-        self.reader = Reader(processor, splitter, dictionary, protection, max_length=max_length, longest_part=part)
+        max_length = MAX_SOURCE_LENGTH
+        if self.searcher.max_source_length:
+            max_length = min(max_length, self.searcher.max_source_length - 1)
+        self.reader = Reader(
+            processor,
+            splitter,
+            dictionary,
+            protection,
+            max_length=max_length,
+            longest_part=_longest_part(options, max_length),
+            takes_constraints=self.searcher.takes_constraints,
+        )
 
     def __repr__(self) -> str:
-        models = self.searcher.models
-        device = self.model.device
-        parameters = sum(weights.numel() for model in models for weights in model.parameters())
         name = f" {self.description}," if self.description else " of"
-        return f"<Translator{name} {parameters:,} parameters, beam {self.options.beam_size}, on {device}>"
+        models = self.searcher.models
+        if models:
+            parameters = sum(weights.numel() for model in models for weights in model.parameters())
+            name += f" {parameters:,} parameters,"
+        return f"<Translator{name} beam {self.options.beam_size}, on {self.searcher.device}>"
+
+    @property
+    def model(self) -> Seq2Seq:
+        """The first of the models.
+
+        Raises:
+            ConfigError: Another program has the model.
+        """
+        if not self.searcher.models:
+            raise ConfigError(
+                f"{self.description}: an export does not show the inside of its model; give the model it was made from"
+            )
+        return self.searcher.models[0]
 
     @property
     def processor(self) -> TextProcessor:
@@ -105,7 +129,7 @@ class Translator:
         """A translator of the same models with other search settings."""
         translator = copy.copy(self)
         translator.options = options
-        translator.searcher = Searcher(self.searcher.models, options, frozen=self.searcher.frozen)
+        translator.searcher = self.searcher.with_options(options)
         translator.reader = self.reader.with_longest_part(_longest_part(options, self.reader.max_length))
         return translator
 
@@ -120,6 +144,7 @@ class Translator:
             Protection(),
             max_length=reader.max_length,
             longest_part=reader.longest_part,
+            takes_constraints=reader.takes_constraints,
         )
         return translator
 
