@@ -36,7 +36,7 @@ from nmt.evaluation.training_text import (
     find_training_data,
 )
 from nmt.models.lookup import describe_stop
-from nmt.models.storage import SavedModel
+from nmt.models.storage import ModelFolder
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import as_json_text, naming, open_text
 from nmt.system.messages import Message, Parameter
@@ -179,14 +179,14 @@ class ModelEvaluation:
 
 
 def evaluate_model(
-    models: Sequence[SavedModel],
+    models: Sequence[ModelFolder],
     translator: Translator,
     text: EvaluationSet,
     measures: Measures,
     *,
     name: str = "",
     files: Mapping[str, Path | None] = {},
-    against: Mapping[str, tuple[Sequence[SavedModel], Translator] | list[str]] = {},
+    against: Mapping[str, tuple[Sequence[ModelFolder], Translator] | list[str]] = {},
 ) -> ModelEvaluation:
     """Translate and score, with a progress bar, and write the results to files.
 
@@ -311,7 +311,7 @@ def check_comparable(examples: Sequence[Example]) -> None:
         )
 
 
-def _judge_short_inputs(saved: SavedModel, translator: Translator, inputs: Sequence[ShortInput]) -> ShortInputResult:
+def _judge_short_inputs(saved: ModelFolder, translator: Translator, inputs: Sequence[ShortInput]) -> ShortInputResult:
     """Short inputs are read as people send them, unlike the sentences that are scored."""
     splitter = make_splitter(translator.processor, Direction.of(saved.config.data))
     translator = translator.reading_documents(splitter)

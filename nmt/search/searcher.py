@@ -30,7 +30,7 @@ TOKENS_PER_SENTENCE = 64
 """Maximum number of source tokens in a batch, including padding, divided by `batch_size`."""
 
 
-def _ignore(batch: Sequence[int]) -> None:
+def ignore(batch: Sequence[int]) -> None:
     """Finished batches that nobody counts."""
 
 
@@ -67,7 +67,7 @@ class Searcher(ABC):
         with_alignment: bool = False,
         constraints: Sequence[Constraint] = (),
         *,
-        advance: Advance = _ignore,
+        advance: Advance = ignore,
     ) -> list[list[Hypothesis]]:
         """Search for translations, in batches of sources of similar length.
 
@@ -156,7 +156,7 @@ class StepSearcher(Searcher):
         with_alignment: bool = False,
         constraints: Sequence[Constraint] = (),
         *,
-        advance: Advance = _ignore,
+        advance: Advance = ignore,
     ) -> list[list[Hypothesis]]:
         """See `Searcher.search`."""
         width = n_best if self.options.sampling.temperature else self.options.beam_size
@@ -207,7 +207,7 @@ class StepSearcher(Searcher):
         sources: Sequence[Ids],
         num_words: int,
         choose: Callable[[list[int]], SearchSettings],
-        advance: Advance = _ignore,
+        advance: Advance = ignore,
     ) -> list[list[Hypothesis]]:
         """Hypotheses of all sources, in order; `choose` says how to search a batch, `num_words` is their length."""
         results: list[list[Hypothesis]] = [[] for _ in sources]
