@@ -250,9 +250,7 @@ def evaluate_model(
         comparisons: dict[str, list[Comparison]] = {}
         if against:
             comparisons = compare_systems(systems, examples, rules, metrics=list(METRICS), test=measures.test)
-        teacher_forced, free_running = (None, None)
-        if len(translator.searcher.models) == 1:
-            teacher_forced, free_running = _measure_loss(translator, examples)
+        teacher_forced, free_running = _measure_loss(translator, examples)
         evaluation = ModelEvaluation(
             hypotheses=hypotheses,
             model=saved.path,
@@ -326,6 +324,8 @@ def _measure_loss(
     translator: Translator, examples: Sequence[Example]
 ) -> tuple[LossMeasures, LossMeasures] | tuple[None, None]:
     """Teacher-forced and free-running; see `ModelEvaluation`."""
+    if len(translator.searcher.models) != 1:
+        return None, None
     pairs = encode_examples(translator.processor, examples, longest_source=translator.reader.max_length)
     size = min(LOSS_BATCH, translator.options.batch_size)
     try:

@@ -133,9 +133,9 @@ def write_for_nmt(model: SavedModel, path: Path, quantization: str) -> None:
     decode = model.config.decode.model_copy(update={"precision": "float32"})  # the export has a number format
     write_text(path / CONFIG, dump_config(model.config.model_copy(update={"decode": decode})))
     metadata = {**model.metadata, "quantization": quantization}
-    if "data" in metadata:
-        with suppress(CheckpointError):  # it is no longer there, or elsewhere
-            metadata["data"] = {**metadata["data"], "path": path_from(path, find_data(model))}
+    with suppress(CheckpointError):  # its data is no longer there
+        data = find_data(model)
+        metadata["data"] = {**metadata["data"], "path": path_from(path, data)}
     write_json(path / METADATA, metadata)
 
 

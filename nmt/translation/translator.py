@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -422,6 +423,8 @@ class Translator:
         if self.repairs:
             translations = self._without_loops(sources, translations, n_best, with_alignment, constraints)
             copied += [n for n, ranked in enumerate(translations) if not ranked]
+            if not self.searcher.has_token_log_probs:
+                translations = self._with_token_log_probs(sources, translations)
             translations = [
                 [copy_misspelled(translation, self.reader) for translation in ranked] for ranked in translations
             ]
@@ -453,6 +456,26 @@ class Translator:
             ]
             chosen[n] = fitting[:n_best]
         return chosen
+
+    def _with_token_log_probs(
+        self, sources: Sequence[list[str]], translations: Sequence[list[Translation]]
+    ) -> list[list[Translation]]:
+        """Translations, those that a repair may change with the log-probabilities of their tokens."""
+        completed = [list(ranked) for ranked in translations]
+        places: list[tuple[int, int]] = []
+        for n, ranked in enumerate(translations):
+            for rank, translation in enumerate(ranked):
+                unsure = replace(translation, token_log_probs=[-math.inf] * len(translation.tokens))
+                if copy_misspelled(unsure, self.reader) is not unsure:
+                    places.append((n, rank))
+        vocabulary = self.processor.tgt_vocabulary
+        hypotheses = self.searcher.score(
+            self._source_ids(sources[n] for n, _ in places),
+            [vocabulary.encode(translations[n][rank].tokens) for n, rank in places],
+        )
+        for (n, rank), (scored,) in zip(places, hypotheses, strict=True):
+            completed[n][rank] = replace(translations[n][rank], token_log_probs=scored.token_log_probs)
+        return completed
 
     def _copy(self, unit: Unit, heads: int) -> Translation:
         """A unit as its own translation, with an alignment of so many heads."""
