@@ -15,8 +15,8 @@ from nmt.system.files import PACKAGE
 Graph = dict[str, set[str]]
 
 FLOORS = (
-    *("system", "config", "drawing", "text", "corpus", "layers", "models", "search", "translation", "evaluation"),
-    *("training", "inspection", "comparison", "exporting", "serving"),
+    *("system", "config", "drawing", "text", "corpus", "layers", "models", "search", "runtimes", "translation"),
+    *("evaluation", "training", "inspection", "comparison", "exporting", "serving"),
 )
 """Packages from the ground up; above them are the modules of the root, and above those the interface."""
 
@@ -79,7 +79,8 @@ def test_every_import_points_down(graph: Graph) -> None:
 
 def test_the_house_has_few_rooms() -> None:
     packages = [path for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE]
-    assert len(packages) + len(list(PACKAGE.glob("*.py"))) <= 26
+    # One of them is runtimes: what other programs compute stands apart from what writes for them, far below it.
+    assert len(packages) + len(list(PACKAGE.glob("*.py"))) <= 27
 
 
 def test_a_cycle_is_found() -> None:

@@ -27,7 +27,7 @@ from nmt.evaluation.metrics import ScoringRules, sentence_scores
 from nmt.evaluation.model_evaluation import Measures, ModelEvaluation, evaluate_model
 from nmt.evaluation.training_text import count_training_words
 from nmt.models.lookup import find_model, read_value
-from nmt.models.storage import WEIGHTS, SavedModel
+from nmt.models.storage import WEIGHTS, ModelFolder
 from nmt.system.errors import ConfigError, DataError, name_differences
 from nmt.system.files import read_json, sha256, write_json, write_text
 from nmt.system.messages import Parameter
@@ -254,7 +254,7 @@ class Steps:
         }
         return load_config(self.config, values)
 
-    def open(self, models: Sequence[Path], overrides: Overrides = ()) -> tuple[list[SavedModel], Translator]:
+    def open(self, models: Sequence[Path], overrides: Overrides = ()) -> tuple[list[ModelFolder], Translator]:
         """Models that translate together; a score of the user's own is trusted, as the config names it."""
         allowed = [self.config.model.attention.score]
         settings = LoadSettings(self.config.train.device, allowed, overrides=overrides)

@@ -14,7 +14,7 @@ from nmt.translation.loading import LoadSettings, open_translator
 if TYPE_CHECKING:
     from nmt.config import Overrides
     from nmt.evaluation.model_evaluation import ModelEvaluation
-    from nmt.models.storage import SavedModel
+    from nmt.models.storage import ModelFolder
     from nmt.translation.translator import Translator
 
 
@@ -96,7 +96,7 @@ def evaluate(
     test_set = text.evaluation_set(models)
     rules = ScoringRules.for_config(models[0].config, repaired=test_set.repaired)
     # Other systems: a folder is a model, and a file has translations.
-    systems: dict[str, tuple[list[SavedModel], Translator] | list[str]] = {}
+    systems: dict[str, tuple[list[ModelFolder], Translator] | list[str]] = {}
     for path in map(find_run, as_paths(against)):
         check_comparable(test_set.examples)
         if path.is_dir():

@@ -17,7 +17,7 @@ from nmt.corpus.training_pairs import evenly_spaced, read_training_pairs
 from nmt.evaluation.gold_links import GoldLinks, read_alignments
 from nmt.evaluation.training_text import is_other_data
 from nmt.models.lookup import find_data
-from nmt.models.storage import SavedModel
+from nmt.models.storage import ModelFolder
 from nmt.system.errors import ConfigError, DataError, check_at_least
 from nmt.system.files import AnyPath, AnyPaths, as_path, as_paths
 from nmt.system.messages import Message, Parameter
@@ -177,7 +177,7 @@ class InputText:
         return cls(str(src or split or "test"), examples, as_path(data), links, scored, repair, files)
 
     def of(
-        self, models: Sequence[SavedModel], sample: int | None = None
+        self, models: Sequence[ModelFolder], sample: int | None = None
     ) -> tuple[Sequence[Example], Sequence[GoldLinks] | None]:
         """At most `sample` sentences, evenly spaced, and their links; warns if the models were trained on other data.
 
@@ -207,12 +207,12 @@ class InputText:
         chosen = evenly_spaced(len(examples), sample)
         return [examples[n] for n in chosen], None if links is None else [links[n] for n in chosen]
 
-    def evaluation_set(self, models: Sequence[SavedModel]) -> EvaluationSet:
+    def evaluation_set(self, models: Sequence[ModelFolder]) -> EvaluationSet:
         """All sentences with their references; for the errors see `of`."""
         examples, _ = self.of(models)
         return EvaluationSet(self.name, examples, self.is_repaired(models), self.data)
 
-    def is_repaired(self, models: Sequence[SavedModel]) -> bool:
+    def is_repaired(self, models: Sequence[ModelFolder]) -> bool:
         """True if the references are repaired: here, or where the data of a split was prepared."""
         if self.repair:
             return True
@@ -220,7 +220,7 @@ class InputText:
             return models[0].config.data.repair_references
         return has_repaired_references(self.data or find_data(models[0]))
 
-    def _read_references(self, models: Sequence[SavedModel], examples: Sequence[Example]) -> list[Example]:
+    def _read_references(self, models: Sequence[ModelFolder], examples: Sequence[Example]) -> list[Example]:
         """References as those of a split; warns if the first model cannot write them."""
         direction = Direction.of(models[0].config.data)
         for number, path in enumerate(self.files):

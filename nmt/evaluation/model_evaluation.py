@@ -36,7 +36,7 @@ from nmt.evaluation.training_text import (
     find_training_data,
 )
 from nmt.models.lookup import describe_stop
-from nmt.models.storage import SavedModel
+from nmt.models.storage import ModelFolder
 from nmt.system.errors import ConfigError, DataError
 from nmt.system.files import as_json_text, naming, open_text
 from nmt.system.messages import Message, Parameter
@@ -90,7 +90,7 @@ class ModelEvaluation:
         diagnosis: Visible faults of the translations.
         warnings: Faults that make the scores meaningless.
         teacher_forced: How well the model predicts each word of the references from those before it; None for several
-            models, or if a reference is longer than the model can read.
+            models, an export, or if a reference is longer than the model can read.
         free_running: How well it predicts them from its own words instead; None likewise.
         comparisons: For each metric, this model and the systems that it was compared with.
         attention: Statistics of the attention of the translations, one for each head; empty unless requested.
@@ -179,14 +179,14 @@ class ModelEvaluation:
 
 
 def evaluate_model(
-    models: Sequence[SavedModel],
+    models: Sequence[ModelFolder],
     translator: Translator,
     text: EvaluationSet,
     measures: Measures,
     *,
     name: str = "",
     files: Mapping[str, Path | None] = {},
-    against: Mapping[str, tuple[Sequence[SavedModel], Translator] | list[str]] = {},
+    against: Mapping[str, tuple[Sequence[ModelFolder], Translator] | list[str]] = {},
 ) -> ModelEvaluation:
     """Translate and score, with a progress bar, and write the results to files.
 
@@ -250,7 +250,7 @@ def evaluate_model(
         comparisons: dict[str, list[Comparison]] = {}
         if against:
             comparisons = compare_systems(systems, examples, rules, metrics=list(METRICS), test=measures.test)
-        teacher_forced, free_running = (None, None) if others else _measure_loss(translator, examples)
+        teacher_forced, free_running = _measure_loss(translator, examples)
         evaluation = ModelEvaluation(
             hypotheses=hypotheses,
             model=saved.path,
@@ -309,7 +309,7 @@ def check_comparable(examples: Sequence[Example]) -> None:
         )
 
 
-def _judge_short_inputs(saved: SavedModel, translator: Translator, inputs: Sequence[ShortInput]) -> ShortInputResult:
+def _judge_short_inputs(saved: ModelFolder, translator: Translator, inputs: Sequence[ShortInput]) -> ShortInputResult:
     """Short inputs are read as people send them, unlike the sentences that are scored."""
     splitter = make_splitter(translator.processor, Direction.of(saved.config.data))
     translator = translator.reading_documents(splitter)
@@ -324,6 +324,8 @@ def _measure_loss(
     translator: Translator, examples: Sequence[Example]
 ) -> tuple[LossMeasures, LossMeasures] | tuple[None, None]:
     """Teacher-forced and free-running; see `ModelEvaluation`."""
+    if len(translator.searcher.models) != 1:
+        return None, None
     pairs = encode_examples(translator.processor, examples, longest_source=translator.reader.max_length)
     size = min(LOSS_BATCH, translator.options.batch_size)
     try:

@@ -12,7 +12,7 @@ from nmt.corpus.marker_schema import combine_checksums, read_marker
 from nmt.corpus.training_pairs import decode, evenly_spaced, load_originals
 from nmt.evaluation.metrics import ScoringRules, words_of
 from nmt.models.lookup import find_data
-from nmt.models.storage import SavedModel
+from nmt.models.storage import ModelFolder
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.progress import progress_bar
 from nmt.text.normalization import Normalizer
@@ -53,7 +53,7 @@ class TrainingOverlap:
 
 
 def compare_with_training(
-    models: Sequence[SavedModel], normalizer: Normalizer, examples: Sequence[Example]
+    models: Sequence[ModelFolder], normalizer: Normalizer, examples: Sequence[Example]
 ) -> TrainingOverlap:
     """Compare a test set with the training sources of models, by letters and digits, ignoring case.
 
@@ -77,14 +77,14 @@ def _without_tags(sources: Sequence[str], tags: Sequence[str]) -> list[str]:
     return [source.split(" ", 1)[1] if source.startswith(marked) else source for source in sources]
 
 
-def is_other_data(saved: SavedModel, data: Path) -> bool:
+def is_other_data(saved: ModelFolder, data: Path) -> bool:
     """True if a data directory is not the one that a model was trained on."""
     trained_on = saved.metadata.get("data")
     identity = trained_on.get("identity") if isinstance(trained_on, dict) else None
     return identity is not None and identity != combine_checksums(read_marker(data).sha256)
 
 
-def find_training_data(saved: SavedModel, data: Path | None) -> Path:
+def find_training_data(saved: ModelFolder, data: Path | None) -> Path:
     """The data directory that a model was trained on.
 
     Raises:

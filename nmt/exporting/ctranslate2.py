@@ -8,18 +8,17 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import Config
-from nmt.exporting.formats import Format, Obstacle, find_other_values, write_usage
+from nmt.exporting.formats import Format, Obstacle, find_other_values, write_for_nmt, write_usage
 from nmt.layers.positions import PositionedEmbedding, sinusoids
 from nmt.models.storage import SavedModel
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import SelfAttentionEncoder
 from nmt.models.transformer.layer import FeedForward
+from nmt.runtimes.ctranslate2_searcher import POSITIONS, find_search_obstacles
 from nmt.text.vocabulary import SPECIAL_TOKENS
 
 KINDS = {"model.encoder.kind": ("self_attention",), "model.decoder.kind": ("transformer",)}
 """Encoders and decoders that it runs."""
-POSITIONS = 1024
-"""Sinusoids that are stored: tokens of the longest input and translation."""
 USAGE = """# {config.name} for CTranslate2
 
 After `pip install ctranslate2 sentencepiece`, in this folder:
@@ -49,9 +48,8 @@ print(target.decode(results[0].hypotheses[0]))
 def find_obstacles(config: Config) -> Iterator[Obstacle]:
     """Find settings of a model that CTranslate2 cannot hold, and of the search by which it would rank otherwise.
 
-    It divides log-probabilities by length ** length_penalty, where the length counts EOS (`src/decoding.cc`), which is
-    `length_norm: average` with the same penalty. A position without a vector is an error there. Tying, unlike sizes and
-    both places of the layer norm are no obstacle: a linear layer beside an embedding becomes part of it.
+    A position without a vector is an error there. Tying, unlike sizes and both places of the layer norm are no
+    obstacle: a linear layer beside an embedding becomes part of it.
     """
     model = config.model
     decode = config.decode
@@ -67,19 +65,16 @@ def find_obstacles(config: Config) -> Iterator[Obstacle]:
     if model.output_norm is not None:
         # Words' vectors could be stored with that norm, but readouts get it by a division, which no linear layer is.
         yield Obstacle("model.output_norm", "CTranslate2 has no counterpart of it; set null")
-    if decode.length_penalty and decode.length_norm != "average":
-        yield Obstacle("decode.length_norm", f"CTranslate2 does not divide scores by {decode.length_norm}; set average")
-    if decode.coverage_penalty:
-        yield Obstacle(
-            "decode.coverage_penalty", "source positions without attention cost nothing in CTranslate2; set 0"
-        )
-    if decode.min_length_ratio:
-        yield Obstacle("decode.min_length_ratio", "CTranslate2 has no such limit; set 0, or use decode.min_length")
+    yield from map(Obstacle._make, find_search_obstacles(decode))
 
 
 def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
-    """Write the folder that CTranslate2 loads, with the pieces of SentencePiece and a README; see `Format`."""
+    """Write the folder that CTranslate2 loads, with the pieces of SentencePiece and a README.
+
+    It also holds what `nmt` needs to read it again; see `Format`.
+    """
     save(model, path, quantization)
+    write_for_nmt(model, path, quantization)
     yield from write_usage(model, path, USAGE, "CTranslate2")
 
 

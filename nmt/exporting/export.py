@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from nmt.config.outputs import check_files, check_output
+from nmt.models.storage import EXPORT_MARKER
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors
 from nmt.system.files import (
     AnyPath,
@@ -25,8 +26,6 @@ from nmt.system.surroundings import plain_torch
 
 log = logging.getLogger(__name__)
 
-MARKER = "export.json"
-"""Name of the file that lists the files of an exported folder."""
 DISTIL = (
     "a config for one: nmt/exporting/README.md, Argos Translate and LibreTranslate; this model's translations can "
     "teach it: configs/README.md, One model in place of several"
@@ -137,9 +136,9 @@ def _check_file(path: Path, overwrite: bool) -> None:
 
 
 def _check_folder(path: Path, overwrite: bool) -> None:
-    check_output(path, MARKER, overwrite=overwrite)
+    check_output(path, EXPORT_MARKER, overwrite=overwrite)
     if path.exists() and any(path.iterdir()):
-        ours = {MARKER, *read_json(path / MARKER)["files"]}
+        ours = {EXPORT_MARKER, *read_json(path / EXPORT_MARKER)["files"]}
         others = sorted({str(file.relative_to(path)) for file in path.rglob("*") if not file.is_dir()} - ours)
         if others:
             raise DataError(
@@ -153,6 +152,6 @@ def _check_folder(path: Path, overwrite: bool) -> None:
 def _list_files(to: str, folder: Path) -> None:
     """Write the list of the files of an exported folder, and give the files the usual permissions."""
     files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
-    write_json(folder / MARKER, {"format": to, "files": files})
+    write_json(folder / EXPORT_MARKER, {"format": to, "files": files})
     for file in files:
         set_default_permissions(folder / file)

@@ -1,18 +1,22 @@
 """The formats of exported models; the module of a format has its name."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config import Config
+from nmt.config import Config, dump_config
 from nmt.config.messages import suggest
 from nmt.models.card import CARD, read_card
-from nmt.models.storage import SavedModel
-from nmt.system.errors import ConfigError
-from nmt.system.files import check_file, read_bytes, write_text
+from nmt.models.lookup import find_data, path_from
+from nmt.models.storage import CONFIG, SavedModel
+from nmt.runtimes.folder import METADATA
+from nmt.system.errors import CheckpointError, ConfigError
+from nmt.system.files import check_file, read_bytes, write_json, write_text
 from nmt.system.limits import MAX_TEXT_FILE
+from nmt.text.processor import TEXT, copy_text_files
 from nmt.training.findings import Finding
 
 FORMATS = ("ctranslate2", "onnx", "argos", "hub", "html")
@@ -121,6 +125,18 @@ def _text_steps(model: SavedModel) -> Iterator[str]:
     if steps := [step.replace("_", " ") for step in processor.normalizer.steps if step != "blanks"]:
         yield f"Sources are repaired first: {', '.join(steps)}."
     yield "Emoji and lines without letters are set apart; lines in capitals and English titles are read as sentences."
+
+
+def write_for_nmt(model: SavedModel, path: Path, quantization: str) -> None:
+    """Write what `nmt` needs to read an exported folder again: config, text, and the metadata of the model."""
+    copy_text_files(model.text, path / TEXT)
+    decode = model.config.decode.model_copy(update={"precision": "float32"})  # the export has a number format
+    write_text(path / CONFIG, dump_config(model.config.model_copy(update={"decode": decode})))
+    metadata = {**model.metadata, "quantization": quantization}
+    with suppress(CheckpointError):  # its data is no longer there
+        data = find_data(model)
+        metadata["data"] = {**metadata["data"], "path": path_from(path, data)}
+    write_json(path / METADATA, metadata)
 
 
 def write_usage(model: SavedModel, path: Path, usage: str, program: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.config import Config
-from nmt.exporting.formats import Format, Obstacle, find_other_values, write_usage
+from nmt.exporting.formats import Format, Obstacle, find_other_values, write_for_nmt, write_usage
 from nmt.exporting.onnx_models import DECODERS, ENCODERS, build_graphs
 from nmt.models.storage import SavedModel
 from nmt.search.hypothesis import Lengths
@@ -64,6 +64,7 @@ def write(model: SavedModel, path: Path, quantization: str) -> Iterator[str]:
     }
     write_json(path / "model.json", settings)
     (path / "translate.py").write_bytes(RUNNER.read_bytes())
+    write_for_nmt(model, path, quantization)
     yield from write_usage(model, path, USAGE, "translate.py")
 
 

@@ -15,10 +15,9 @@ from nmt.models.recurrent.encoder import RecurrentEncoder
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.transformer.decoder import TransformerDecoder
 from nmt.models.transformer.encoder import SelfAttentionEncoder
+from nmt.runtimes.onnx_searcher import NEXT
 from nmt.text.vocabulary import BOS_ID, PAD_ID
 
-NEXT = "next_"
-"""Beginning of the name of a state where it leaves a step."""
 Ports = dict[str, Port]
 Values = Mapping[str, Value]
 """Values by the names of inputs."""

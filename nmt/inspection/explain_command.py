@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from nmt.inspection.record import Forced
-    from nmt.models.storage import SavedModel
+    from nmt.models.storage import ModelFolder
     from nmt.translation.translator import Translator
 
 BAR = 24
@@ -124,7 +124,7 @@ def _read(translator: Translator, sentence: str, target: str | None) -> tuple[li
 
 
 def _step_lines(
-    saved: SavedModel, translator: Translator, readings: Mapping[str, Forced], sources: Sequence[str], step: int
+    saved: ModelFolder, translator: Translator, readings: Mapping[str, Forced], sources: Sequence[str], step: int
 ) -> Iterator[str]:
     """A step of a model in numbers: its query, attention and next words.
 

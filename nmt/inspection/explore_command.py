@@ -15,7 +15,7 @@ from nmt.translation.loading import LoadSettings, open_translator
 
 if TYPE_CHECKING:
     from nmt.inspection.html_page import Page
-    from nmt.models.storage import SavedModel
+    from nmt.models.storage import ModelFolder
     from nmt.translation.translator import Translator
 
 
@@ -101,7 +101,7 @@ def explore(
 
 def open_all(
     model: AnyPath | None, against: AnyPaths, device: str, allowed_classes: Collection[str]
-) -> list[tuple[SavedModel, Translator]]:
+) -> list[tuple[ModelFolder, Translator]]:
     """Open a model, and those to compare it with.
 
     Raises:
@@ -115,7 +115,7 @@ def open_all(
     return opened
 
 
-def check_directions(models: Sequence[SavedModel]) -> None:
+def check_directions(models: Sequence[ModelFolder]) -> None:
     """Check that models which are shown beside each other translate between the same languages.
 
     Raises:

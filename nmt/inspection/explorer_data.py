@@ -14,7 +14,7 @@ from nmt.evaluation.metrics import ScoringRules
 from nmt.inspection.explorer_page import System, make_page, page_data, rounded
 from nmt.inspection.html_page import Page
 from nmt.inspection.record import LONGEST, SentenceRecord, Validation, record
-from nmt.models.storage import SavedModel
+from nmt.models.storage import ModelFolder
 from nmt.system.encoding import from_bytes
 from nmt.system.errors import DataError
 from nmt.system.progress import progress_bar
@@ -24,12 +24,13 @@ from nmt.translation.translator import Translator
 
 log = logging.getLogger(__name__)
 
+Folder = TypeVar("Folder", bound=ModelFolder)
 Reader = TypeVar("Reader")
 """The reader of text for a model."""
 
 
 def make_explorer_page(
-    models: Sequence[tuple[SavedModel, Translator]],
+    models: Sequence[tuple[ModelFolder, Translator]],
     examples: Sequence[Example],
     *,
     title: str,
@@ -90,7 +91,7 @@ def _shown(examples: Sequence[Example], translators: Sequence[Translator]) -> li
 
 
 def _read_validations(
-    saved: SavedModel, watched: Mapping[str, Any], number: int, recorded: SentenceRecord
+    saved: ModelFolder, watched: Mapping[str, Any], number: int, recorded: SentenceRecord
 ) -> list[Validation]:
     """The stored attention of a watched sentence.
 
@@ -144,9 +145,9 @@ def name_of(path: Path) -> str:
     return path.parent.name if path.name == "best" else path.name
 
 
-def name_models(models: Sequence[tuple[SavedModel, Reader]]) -> dict[str, tuple[SavedModel, Reader]]:
+def name_models(models: Sequence[tuple[Folder, Reader]]) -> dict[str, tuple[Folder, Reader]]:
     """Models by the names of their runs, numbered where those are the same."""
-    named: dict[str, tuple[SavedModel, Reader]] = {}
+    named: dict[str, tuple[Folder, Reader]] = {}
     for saved, reader in models:
         name = name_of(saved.path)
         taken = sum(name_of(saved.path) == name for saved, _ in named.values())

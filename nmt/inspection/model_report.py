@@ -19,7 +19,7 @@ from nmt.inspection.html_page import Page
 from nmt.inspection.report_blocks import Block, Chapter, Figure, Preformatted, Sentence, mark_words, render
 from nmt.models.card import count, describe_model
 from nmt.models.lookup import describe_stop, find_data, read_value
-from nmt.models.storage import SavedModel
+from nmt.models.storage import ModelFolder
 from nmt.system.errors import CheckpointError, DataError
 from nmt.system.files import read_bytes
 from nmt.system.limits import MIB
@@ -47,7 +47,7 @@ MEANINGS = {
 """Definitions of measures, by their name."""
 SCALE = "The scale of all maps, in which heads are averaged; point at a cell to read its weight"
 
-Opened = tuple[SavedModel, Translator]
+Opened = tuple[ModelFolder, Translator]
 
 
 def make_report(
@@ -86,7 +86,7 @@ def make_report(
     return render(title, lead, [chapter for chapter in chapters if chapter.blocks])
 
 
-def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation) -> list[str]:
+def _lead(name: str, saved: ModelFolder, evaluation: ModelEvaluation) -> list[str]:
     """Sentences on the model: its training text and its quality, a training that stopped early, its date if known."""
     config = saved.config
     described = _describe_model(saved)
@@ -110,14 +110,14 @@ def _lead(name: str, saved: SavedModel, evaluation: ModelEvaluation) -> list[str
     return [sentences, *([f"Trained on {described['date']}."] if "date" in described else [])]
 
 
-def _tabulate_models(models: Mapping[str, SavedModel]) -> Table:
+def _tabulate_models(models: Mapping[str, ModelFolder]) -> Table:
     columns = [_describe_model(saved) for saved in models.values()]
     labels = dict.fromkeys(label for column in columns for label in column)
     rows = [[label, *(column.get(label, "–") for column in columns)] for label in labels]
     return Table(["", *models], rows, "l" * (1 + len(models)))
 
 
-def _describe_model(saved: SavedModel) -> dict[str, str]:
+def _describe_model(saved: ModelFolder) -> dict[str, str]:
     run = saved.path.parent
     described = {"config": saved.config.name}
     described |= describe_model(saved.config, saved.metadata, lambda source: Path(source).name)
@@ -181,7 +181,7 @@ def _define(values: Mapping[str, Sequence[str]], header: Sequence[str], caption:
     return Table(["", *header, "what it is"], rows, f"l{'r' * len(header)}l", caption)
 
 
-def _curves(models: Mapping[str, SavedModel]) -> Iterator[Figure]:
+def _curves(models: Mapping[str, ModelFolder]) -> Iterator[Figure]:
     for name, saved in models.items():
         path = saved.path.parent / CURVE
         if saved.path.name == "best" and path.is_file() and not path.is_symlink():
@@ -234,7 +234,7 @@ def _attention(evaluation: ModelEvaluation, translator: Translator, examples: Se
             yield Figure(f"{source} → {translation.text}", make_html_heatmap(*translation.weights))
 
 
-def _configs(models: Mapping[str, SavedModel]) -> Iterator[Block]:
+def _configs(models: Mapping[str, ModelFolder]) -> Iterator[Block]:
     (first_name, first), *others = models.items()
     for name, saved in others:
         differing = differing_keys(saved.config, first.config)
@@ -243,7 +243,7 @@ def _configs(models: Mapping[str, SavedModel]) -> Iterator[Block]:
     yield Preformatted(dump_config(first.config))
 
 
-def _data(saved: SavedModel) -> Iterator[Chapter]:
+def _data(saved: ModelFolder) -> Iterator[Chapter]:
     """The data report, if the data is still there."""
     try:
         directory = find_data(saved)

@@ -12,7 +12,7 @@ from nmt.system.files import check_file, read_json, real_path
 from nmt.system.messages import Parameter
 
 if TYPE_CHECKING:
-    from nmt.models.storage import SavedModel
+    from nmt.models.storage import ModelFolder
 
 MARKER = "run.json"
 BEST = "best"
@@ -32,7 +32,7 @@ def path_from(run: Path, data: Path) -> str | None:
     return None if shared == Path(shared.anchor) else os.path.relpath(data, run)
 
 
-def find_data(saved: SavedModel) -> Path:
+def find_data(saved: ModelFolder) -> Path:
     """The data directory that a model was trained on.
 
     Raises:

@@ -35,29 +35,36 @@ FORMAT_VERSION = 1
 MARKER = "model.json"
 WEIGHTS = "model.safetensors"
 CONFIG = "config.yaml"
+EXPORT_MARKER = "export.json"
+"""Name of the file that lists the files of an exported folder."""
+RUNTIMES = ("ctranslate2", "onnx")
+"""Formats of exported folders that other programs compute; see `nmt.runtimes`."""
 MAX_HEADER = 16 * MIB
 """Bytes of the header of a weights file."""
 
 
 @dataclass(frozen=True)
-class SavedModel(WithText):
-    """A model read from its directory.
+class ModelFolder(WithText):
+    """A folder with a model, and what can be read of it without its weights.
 
     Attributes:
-        path: The directory.
+        path: The folder.
         config: The config it was trained with.
-        model: The model, in evaluation mode.
         src_vocabulary: Vocabulary of the source.
         tgt_vocabulary: Vocabulary of the target.
-        metadata: Content of `model.json`: versions, update, epoch, validation scores.
+        metadata: Versions, update, epoch, validation scores.
     """
 
     path: Path
     config: Config
-    model: Seq2Seq
     src_vocabulary: Vocabulary
     tgt_vocabulary: Vocabulary
     metadata: Mapping[str, Any]
+
+    @property
+    def weights(self) -> Path:
+        """The file of its weights."""
+        return self.path / WEIGHTS
 
     @property
     def identity(self) -> str:
@@ -67,9 +74,20 @@ class SavedModel(WithText):
             CheckpointError: The file is no longer there.
         """
         try:
-            return sha256(self.path / WEIGHTS)[:12]
+            return sha256(self.weights)[:12]
         except OSError as error:
-            raise CheckpointError(f"{self.path / WEIGHTS}: cannot be read ({error.strerror})") from None
+            raise CheckpointError(f"{self.weights}: cannot be read ({error.strerror})") from None
+
+
+@dataclass(frozen=True)
+class SavedModel(ModelFolder):
+    """A model read from its directory.
+
+    Attributes:
+        model: The model, in evaluation mode.
+    """
+
+    model: Seq2Seq
 
 
 def save_model(directory: Path, config: Config, model: Seq2Seq, text: Path, metadata: Mapping[str, Any]) -> None:
@@ -159,10 +177,23 @@ def check_model(directory: Path) -> Path:
     Raises:
         CheckpointError: It is no model directory.
     """
+    form = read_export_format(directory)
+    if form in RUNTIMES:
+        raise CheckpointError(f"{directory}: is an export for {form}; give the model that it was made from")
     if not (directory / MARKER).is_file():
         problem = "is not a model directory" if directory.exists() else "does not exist"
         raise CheckpointError(f"{directory}: {problem} (no {MARKER}); train first, or give another one")
     return directory
+
+
+def read_export_format(directory: Path) -> str | None:
+    """The format of an exported folder; None if it is none."""
+    try:
+        listed = read_json(check_file(directory / EXPORT_MARKER, directory))
+    except (DataError, OSError):
+        return None
+    form = listed.get("format") if isinstance(listed, dict) else None
+    return form if isinstance(form, str) else None
 
 
 def load_model(
@@ -182,23 +213,44 @@ def load_model(
     """
     check_model(directory)
     try:
-        metadata = read_json(directory / MARKER)
-        version = metadata.get("format_version") if isinstance(metadata, dict) else None
-        if version != FORMAT_VERSION:
-            writer = "the run that was exported" if version is None else "the nmt that wrote it"
-            problem = f"model format {shorten(repr(version))}, this version reads {FORMAT_VERSION}; use {writer}"
-            raise CheckpointError(f"{directory}: {problem}")
-        config = read_config(directory / CONFIG, allowed_classes)
+        folder = read_folder(directory, directory / MARKER, directory / WEIGHTS, allowed_classes)
+        config = folder.config
         _check_class(config.model.attention.score, directory / CONFIG, allowed_classes)
-        weights = check_file(directory / WEIGHTS, directory)
-        _check_text(check_file(directory / TEXT, directory), weights)
-        vocabularies = load_vocabularies(directory / TEXT)
-        model = _build(config, vocabularies, weights)
+        vocabularies = folder.src_vocabulary, folder.tgt_vocabulary
+        model = _build(config, vocabularies, directory / WEIGHTS)
     except OSError as error:
         raise CheckpointError(f"{error.filename}: cannot be read ({error.strerror}); the model is incomplete") from None
     except DataError as error:
         raise CheckpointError(*error.problems) from None
-    return SavedModel(directory, config, model.to(device or torch.device("cpu")).eval(), *vocabularies, metadata)
+    model = model.to(device or torch.device("cpu")).eval()
+    return SavedModel(directory, config, *vocabularies, folder.metadata, model)
+
+
+def read_folder(directory: Path, marker: Path, weights: Path, allowed_classes: Collection[str] = ()) -> ModelFolder:
+    """Read all of a folder but the weights, which are only checked to be a file of the folder.
+
+    Args:
+        directory: The folder.
+        marker: Its file of metadata.
+        weights: Its file of weights.
+        allowed_classes: As for `load_model`.
+
+    Raises:
+        CheckpointError: It is of another format.
+        ConfigError: Its config is wrong.
+        DataError: A file is missing, damaged, too large or outside the folder.
+        OSError: A file cannot be read.
+    """
+    metadata = read_json(marker)
+    version = metadata.get("format_version") if isinstance(metadata, dict) else None
+    if version != FORMAT_VERSION:
+        writer = "the run that was exported" if version is None else "the nmt that wrote it"
+        problem = f"model format {shorten(repr(version))}, this version reads {FORMAT_VERSION}; use {writer}"
+        raise CheckpointError(f"{directory}: {problem}")
+    config = read_config(directory / CONFIG, allowed_classes)
+    check_file(weights, directory)
+    _check_text(check_file(directory / TEXT, directory), weights)
+    return ModelFolder(directory, config, *load_vocabularies(directory / TEXT), metadata)
 
 
 def _check_class(score: str, path: Path, allowed: Collection[str]) -> None:

@@ -317,6 +317,8 @@ class Service:
         client = self._account(record.client, asked.api_key)
         with self._pool.in_use() as directions:
             direction = _find(directions, asked.source, asked.target)
+            if not direction.translator.searcher.models:
+                raise _invalid(f"{direction} is an export, which does not show the inside of its model")
             tokens = await asyncio.to_thread(_count_tokens, direction, asked.q, asked.given)
             record.models = direction.served
             cost = len(direction.models) * (LOOK_INSIDE + LOOK_AT_TOKEN * tokens)

@@ -29,7 +29,7 @@ class ServedModel:
     update: int | None
     """Update of its training; null if it does not say."""
     identity: str
-    """First 12 digits of the SHA-256 checksum of its file model.safetensors."""
+    """First 12 digits of the SHA-256 checksum of its file model.safetensors, or of the weights of an export."""
 
     def __str__(self) -> str:
         update = "" if self.update is None else f", update {self.update:,}"

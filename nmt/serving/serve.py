@@ -182,12 +182,14 @@ def _group_by_direction(
     from nmt.config import read_config
     from nmt.models.lookup import find_model
     from nmt.models.storage import CONFIG, check_model
+    from nmt.runtimes.folder import find_runtime
     from nmt.text.direction import Direction
 
     groups: dict[object, tuple[Direction, list[tuple[Path, Path]]]] = {}
     for model in models:
         path = find_model(model)
-        config = read_config(check_model(path) / CONFIG, settings.allowed_classes)
+        folder = path if find_runtime(path) else check_model(path)
+        config = read_config(folder / CONFIG, settings.allowed_classes)
         direction = Direction.of(config.data)
         _, paths = groups.setdefault(direction.key, (direction, []))
         paths.append((model or path, path))
@@ -218,7 +220,8 @@ def _open_direction(
     if len(saved) == 1:
         singles = [translator]
     else:  # each has prepared weights of its own
-        singles = [Translator(member.model, translator.processor, translator.options, frozen=True) for member in saved]
+        models = translator.searcher.models
+        singles = [Translator(model, translator.processor, translator.options, frozen=True) for model in models]
     models_alone = {}
     for name, (member, single) in name_models(list(zip(saved, singles, strict=True))).items():
         models_alone[name] = (member.config, single)

@@ -16,7 +16,7 @@ from nmt.corpus.noise import make_noise
 from nmt.evaluation.loss import mean_loss
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
-from nmt.search.searcher import Searcher
+from nmt.search.searcher import ModelSearcher
 from nmt.system.device import resolve_device
 from nmt.system.errors import OutOfMemory, when_out_of_memory
 from nmt.system.memory import as_text, available_memory, peak_memory
@@ -208,7 +208,7 @@ def check_overfitting(config: Config, data: DataDirectory, new_model: NewModel) 
 
     sources = [pairs.src[number].tolist() for number in range(len(pairs))]
     references = [pairs.tgt[number].tolist() for number in range(len(pairs))]
-    searcher = Searcher([model.eval()], DecodeSection(beam_size=1, max_length=config.decode.max_length))
+    searcher = ModelSearcher([model.eval()], DecodeSection(beam_size=1, max_length=config.decode.max_length))
     translations = [ranked[0].ids if ranked else [] for ranked in searcher.search(sources)]
     is_exact = [ids == reference for ids, reference in zip(translations, references, strict=True)]
     text = f"{sum(is_exact)} of these {len(pairs)} sources are translated exactly"

@@ -16,7 +16,9 @@ from nmt.text.direction import Direction
 
 if TYPE_CHECKING:
     from nmt.config import Overrides
-    from nmt.models.storage import SavedModel
+    from nmt.models.seq2seq import Seq2Seq
+    from nmt.models.storage import ModelFolder
+    from nmt.search.searcher import Searcher
     from nmt.text.processor import TextProcessor
     from nmt.text.sentences import SentenceSplitter
     from nmt.translation.protection import Protection
@@ -76,8 +78,9 @@ def load(
     """Load a model. Safe for untrusted models: no code of theirs is run.
 
     Args:
-        model: Run or model directory; None is the newest finished run under `runs`. Several models with the same
-            vocabularies translate together: the probability of a word is the mean of theirs.
+        model: Run or model directory, or an export for ctranslate2 or onnx, which then translates; None is the newest
+            finished run under `runs`. Several models with the same vocabularies translate together: the probability of
+            a word is the mean of theirs.
         device: auto, cpu, cuda, cuda:N or mps.
         beam_size: Hypotheses kept at each step; 1 is greedy. None, here and below, is the value in the model's config.
         batch_size: Sentences translated at once.
@@ -124,8 +127,8 @@ def load(
     return translator
 
 
-def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list[SavedModel], Translator]:
-    """Load models, and build their translator.
+def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list[ModelFolder], Translator]:
+    """Load models, or one that was exported, and build their translator.
 
     Args:
         paths: Each as for `find_model`; none is the newest finished run, several translate together.
@@ -133,12 +136,14 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
 
     Raises:
         CheckpointError: There is no such model, it is damaged, or two of them have different vocabularies.
-        ConfigError: An option is not allowed, or the model or the options have no use for a dictionary.
+        ConfigError: An option is not allowed, an export would translate together with others, or the model or the
+            options have no use for a dictionary.
         DataError: The dictionary cannot be read.
     """
     from nmt.config import with_search_options
     from nmt.models.lookup import find_model
     from nmt.models.storage import load_model
+    from nmt.runtimes.folder import find_runtime, load_export
     from nmt.system.device import resolve_device, use_fast_products
     from nmt.text.dictionary import read_dictionary
     from nmt.translation.translator import Translator
@@ -146,7 +151,12 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
     directories = [find_model(path) for path in paths] or [find_model(None)]
     use_fast_products()
     device = resolve_device(settings.device)
-    models = [load_model(directory, device, settings.allowed_classes) for directory in directories]
+    exports = [directory for directory in directories if find_runtime(directory)]
+    if exports and len(directories) > 1:
+        raise ConfigError(f"{exports[0]}: is an export, which translates by itself; give no other model beside it")
+    loaded = [load_model(directory, device, settings.allowed_classes) for directory in directories if not exports]
+    exported = [load_export(directory, settings.allowed_classes) for directory in exports]
+    models: list[ModelFolder] = [*exported, *loaded]
     saved, *others = models
     for further in others:
         if text_of(further) != text_of(saved):
@@ -175,15 +185,20 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
                 "word, for which the dictionary is; train with text.vocabulary.min_count=2"
             )
     protection = _read_protection(settings)
-    more = [further.model for further in others]
     paths_of_models = ", ".join(str(model.path) for model in models)
     score = saved.config.model.mechanism.score
     described = f"{paths_of_models}: {direction.source} to {direction.target}, {score} attention"
+    first: Seq2Seq | Searcher
+    if exported:
+        described += f", in {exported[0].runtime.program}"
+        first = exported[0].open_searcher(options, device)
+    else:
+        first = loaded[0].model
     translator = Translator(
-        saved.model,
+        first,
         processor,
         options,
-        more,
+        [further.model for further in loaded[1:]],
         splitter=splitter,
         dictionary=entries,
         protection=protection,
@@ -231,7 +246,7 @@ def _read_protection(settings: LoadSettings) -> Protection | None:
     return read_protection(settings.keep, settings.glossary)
 
 
-def text_of(saved: SavedModel) -> tuple[Any, ...]:
+def text_of(saved: ModelFolder) -> tuple[Any, ...]:
     """What two models that translate together must have in common."""
     from nmt.text.processor import SIDES
 

@@ -92,6 +92,7 @@ class Reader:
         protection: Spans that translations take over; None protects none.
         max_length: Maximum number of source tokens that the model reads at once; the rest is cut off.
         longest_part: Maximum number of tokens of each part that a longer sentence is split into, with a splitter.
+        takes_constraints: True if the search can be made to write placeholders; otherwise numbers stand for spans.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Reader:
         *,
         max_length: int = MAX_SOURCE_LENGTH,
         longest_part: int = MAX_SOURCE_LENGTH,
+        takes_constraints: bool = True,
     ) -> None:
         self.processor = processor
         self.splitter = splitter
@@ -110,10 +112,13 @@ class Reader:
         self.protection = protection if splitter else None
         self.max_length = max_length
         self.longest_part = longest_part
+        self.takes_constraints = takes_constraints
         self._tokenizing = threading.Lock()  # spaCy fills caches while tokenising
         known = set(processor.src_vocabulary.tokens) & set(processor.tgt_vocabulary.tokens)
         self.placeholders = [symbol for symbol in make_placeholders(MAX_PLACEHOLDERS) if symbol in known]
-        """Those of the model, in order."""
+        """Those that can stand for spans, in order."""
+        if not takes_constraints:
+            self.placeholders = []
         self.has_term_marks = known.issuperset(TERM_MARKS)
         """True if the model reads the translations of terms beside them."""
 
@@ -187,8 +192,10 @@ class Reader:
     def demand(self, units: Sequence[Unit]) -> DemandedWords | None:
         """The constraint that each translation has the placeholders of its unit, and no other reserved token.
 
-        None if the model has no such tokens.
+        None if the model has no such tokens, or the search takes no constraints.
         """
+        if not self.takes_constraints:
+            return None
         reserved = [*self.placeholders, *(TERM_MARKS if self.has_term_marks else ())]
         if not reserved:
             return None

@@ -359,7 +359,8 @@ def describe(translator: Translator, source: Path) -> Origin:
     """Everything that determines a translation but its format: two with the same description are identical."""
     reader = translator.reader
     entries = None if reader.dictionary is None else repr(sorted(reader.dictionary.items()))
-    protection = None if reader.protection is None else repr((reader.protection.names, reader.protection.terms))
+    kept = reader.protection
+    protection = None if kept is None else repr((kept.names, kept.terms, sorted(kept.inflected)))
     return {
         "version": __version__,
         "input": sha256(source)[:CHECKSUM],
@@ -368,17 +369,13 @@ def describe(translator: Translator, source: Path) -> Origin:
         "split_sentences": reader.splitter is not None,
         "protection": protection and hashlib.sha256(protection.encode()).hexdigest()[:CHECKSUM],
         "dictionary": entries and hashlib.sha256(entries.encode()).hexdigest()[:CHECKSUM],
-        "device": translator.model.device.type,
+        "device": translator.searcher.device.type,
     }
 
 
 def _model_identity(translator: Translator) -> str:
     """A checksum of the weights of all models, and of their vocabularies."""
-    digest = hashlib.sha256()
-    for model in translator.searcher.models:
-        for name, tensor in model.state_dict().items():
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().data)
+    digest = hashlib.sha256(translator.searcher.fingerprint().encode())
     processor = translator.processor
     for tokens in (processor.src_vocabulary.tokens, processor.tgt_vocabulary.tokens):
         digest.update("\n".join(tokens).encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam_tree import BeamTree
 from nmt.search.constraint import Constraint, ForcedPrefix, WholeWord
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.searcher import Searcher
+from nmt.search.searcher import ModelSearcher, Searcher
 from nmt.system.errors import CheckpointError, ConfigError, check_at_least
 from nmt.system.messages import Parameter
 from nmt.system.surroundings import plain_torch
@@ -49,7 +50,7 @@ class Translator:
     """Models, a reader of text and search settings. It is thread-safe.
 
     Args:
-        model: Model in evaluation mode.
+        model: Model in evaluation mode, or the searcher with these search settings of another program's model.
         processor: Text to ids and back.
         options: Search settings.
         others: Further models of an ensemble, with the same vocabularies; the probability of a word is the mean over
@@ -70,7 +71,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Seq2Seq,
+        model: Seq2Seq | Searcher,
         processor: TextProcessor,
         options: DecodeSection,
         others: Sequence[Seq2Seq] = (),
@@ -82,23 +83,47 @@ class Translator:
         description: str = "",
         direction: Direction | None = None,
     ) -> None:
-        self.model = model
         self.description = description
         self.direction = direction
         self.options = options
-        self.searcher = Searcher([model, *others], options, frozen=frozen)
+        if isinstance(model, Searcher):
+            self.searcher = model
+        else:
+            self.searcher = ModelSearcher([model, *others], options, frozen=frozen)
         self.repairs = False
-        limits = filter(None, (model.encoder.max_length for model in self.searcher.models))
-        max_length = min([MAX_SOURCE_LENGTH, *(limit - 1 for limit in limits)])
-        part = _longest_part(options, max_length)
-        self.reader = Reader(processor, splitter, dictionary, protection, max_length=max_length, longest_part=part)
+        max_length = MAX_SOURCE_LENGTH
+        if self.searcher.max_source_length:
+            max_length = min(max_length, self.searcher.max_source_length - 1)
+        self.reader = Reader(
+            processor,
+            splitter,
+            dictionary,
+            protection,
+            max_length=max_length,
+            longest_part=_longest_part(options, max_length),
+            takes_constraints=self.searcher.takes_constraints,
+        )
 
     def __repr__(self) -> str:
-        models = self.searcher.models
-        device = self.model.device
-        parameters = sum(weights.numel() for model in models for weights in model.parameters())
         name = f" {self.description}," if self.description else " of"
-        return f"<Translator{name} {parameters:,} parameters, beam {self.options.beam_size}, on {device}>"
+        models = self.searcher.models
+        if models:
+            parameters = sum(weights.numel() for model in models for weights in model.parameters())
+            name += f" {parameters:,} parameters,"
+        return f"<Translator{name} beam {self.options.beam_size}, on {self.searcher.device}>"
+
+    @property
+    def model(self) -> Seq2Seq:
+        """The first of the models.
+
+        Raises:
+            ConfigError: Another program has the model.
+        """
+        if not self.searcher.models:
+            raise ConfigError(
+                f"{self.description}: an export does not show the inside of its model; give the model it was made from"
+            )
+        return self.searcher.models[0]
 
     @property
     def processor(self) -> TextProcessor:
@@ -109,7 +134,7 @@ class Translator:
         """A translator of the same models with other search settings."""
         translator = copy.copy(self)
         translator.options = options
-        translator.searcher = Searcher(self.searcher.models, options, frozen=self.searcher.frozen)
+        translator.searcher = self.searcher.with_options(options)
         translator.reader = self.reader.with_longest_part(_longest_part(options, self.reader.max_length))
         return translator
 
@@ -124,6 +149,7 @@ class Translator:
             Protection(),
             max_length=reader.max_length,
             longest_part=reader.longest_part,
+            takes_constraints=reader.takes_constraints,
         )
         return translator
 
@@ -401,6 +427,8 @@ class Translator:
         if self.repairs:
             translations = self._without_loops(sources, translations, n_best, with_alignment, constraints)
             copied += [n for n, ranked in enumerate(translations) if not ranked]
+            if not self.searcher.has_token_log_probs:
+                translations = self._with_token_log_probs(sources, translations)
             translations = [
                 [copy_misspelled(translation, self.reader) for translation in ranked] for ranked in translations
             ]
@@ -432,6 +460,26 @@ class Translator:
             ]
             chosen[n] = fitting[:n_best]
         return chosen
+
+    def _with_token_log_probs(
+        self, sources: Sequence[list[str]], translations: Sequence[list[Translation]]
+    ) -> list[list[Translation]]:
+        """Translations, those that a repair may change with the log-probabilities of their tokens."""
+        completed = [list(ranked) for ranked in translations]
+        places: list[tuple[int, int]] = []
+        for n, ranked in enumerate(translations):
+            for rank, translation in enumerate(ranked):
+                unsure = replace(translation, token_log_probs=[-math.inf] * len(translation.tokens))
+                if copy_misspelled(unsure, self.reader) is not unsure:
+                    places.append((n, rank))
+        vocabulary = self.processor.tgt_vocabulary
+        hypotheses = self.searcher.score(
+            self._source_ids(sources[n] for n, _ in places),
+            [vocabulary.encode(translations[n][rank].tokens) for n, rank in places],
+        )
+        for (n, rank), (scored,) in zip(places, hypotheses, strict=True):
+            completed[n][rank] = replace(translations[n][rank], token_log_probs=scored.token_log_probs)
+        return completed
 
     def _copy(self, unit: Unit, heads: int) -> Translation:
         """A unit as its own translation, with an alignment of so many heads."""

@@ -23,7 +23,7 @@ from nmt.exporting.formats import find_format
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import SavedModel
-from nmt.search.searcher import Searcher
+from nmt.search.searcher import ModelSearcher
 from nmt.text.casing import Casing, lower, upper
 from nmt.text.normalization import Normalizer
 from nmt.text.placeholders import TERM_MARKS, make_placeholders
@@ -152,7 +152,7 @@ def test_words_scores_and_attention_are_those_of_the_model(variant: str, browser
     sources = [draw.choices(range(1, 12), k=draw.randint(1, 9)) for _ in range(8)]
     for beam_size in (1, 4):
         options = model.config.decode.model_copy(update={"beam_size": beam_size})
-        expected = [ranked[0] for ranked in Searcher([model.model], options).search(sources, with_alignment=True)]
+        expected = [ranked[0] for ranked in ModelSearcher([model.model], options).search(sources, with_alignment=True)]
         assert sum(map(len, (hypothesis.ids for hypothesis in expected))) >= 12
         found = page.evaluate(
             f"{json.dumps(sources)}.map((ids) => run(ids, {{...data.models[0].decode, beam_size: {beam_size}}}))"
@@ -178,7 +178,7 @@ def test_two_models_stand_beside_each_other(browser: Browser, tmp_path: Path) ->
     page = opened(browser, tmp_path / "page.html", "#q=a%20b%20d%20c")
     for number, model in enumerate(models):
         ids = model.src_vocabulary.encode("abdc")
-        best = Searcher([model.model], model.config.decode).search([ids])[0][0]
+        best = ModelSearcher([model.model], model.config.decode).search([ids])[0][0]
         words = model.tgt_vocabulary.decode(best.ids)
         assert text_of(page, f"result{number or ''}") == " ".join(words)
         page.evaluate(f"go({{m: {number}, t: 0}})")

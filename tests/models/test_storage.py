@@ -12,7 +12,7 @@ from nmt.config import AttentionSection, Config, DecodeSection
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.storage import load_model, read_weights, save_model
-from nmt.search.searcher import Searcher
+from nmt.search.searcher import ModelSearcher
 from nmt.system.errors import CheckpointError, NmtError
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
@@ -84,7 +84,7 @@ def test_a_loaded_model_gives_identical_logits_and_translations(
     loaded = load_model(tmp_path / "model")
     assert torch.equal(logits_of(loaded.model), logits_of(model))
     options, sources = DecodeSection(beam_size=3, max_length=8), [[4, 5, 6, 7], [8]]
-    translations = [Searcher([one], options).search(sources, n_best=3) for one in (loaded.model, model)]
+    translations = [ModelSearcher([one], options).search(sources, n_best=3) for one in (loaded.model, model)]
     assert translations[0] == translations[1]
     assert loaded.config == config
     assert loaded.path == tmp_path / "model"

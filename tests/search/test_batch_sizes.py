@@ -14,7 +14,7 @@ from nmt.config.attention_scores import SCORES
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search import search as searching
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.searcher import Searcher
+from nmt.search.searcher import ModelSearcher
 from nmt.text.vocabulary import EOS_ID
 
 VOCABULARY = 40
@@ -40,7 +40,7 @@ def make_sources(number: int) -> list[list[int]]:
 
 
 def search(model: Seq2Seq, options: DecodeSection, sources: list[list[int]], batch_size: int) -> list[Hypothesis]:
-    searcher = Searcher([model], options.model_copy(update={"batch_size": batch_size, "max_length": 30}))
+    searcher = ModelSearcher([model], options.model_copy(update={"batch_size": batch_size, "max_length": 30}))
     return [best for best, *_ in searcher.search(sources)]
 
 
@@ -74,7 +74,7 @@ def test_an_accelerator_that_waits_every_few_steps_finds_the_same(
     model = make_model(mechanism, ORDERS[1], torch.float64, 0.8)
 
     def find() -> list[list[Hypothesis]]:
-        searcher = Searcher([model], OPTIONS[name].model_copy(update={"batch_size": 16, "max_length": 30}))
+        searcher = ModelSearcher([model], OPTIONS[name].model_copy(update={"batch_size": 16, "max_length": 30}))
         return searcher.search(make_sources(60), n_best=3, with_alignment=with_alignment)
 
     expected = find()
@@ -91,7 +91,7 @@ def test_an_accelerator_that_waits_every_few_steps_finds_the_same(
 def test_samples_end_once_where_the_search_waits_every_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are others, as hypotheses that have ended draw random numbers too."""
     monkeypatch.setitem(searching.STEPS_PER_WAIT, "cpu", 4)
-    searcher = Searcher([make_model("general", ORDERS[1], torch.float64, 0.8)], SEARCHES["sampling"])
+    searcher = ModelSearcher([make_model("general", ORDERS[1], torch.float64, 0.8)], SEARCHES["sampling"])
     found = [each for those in searcher.search(make_sources(60), n_best=3) for each in those]
     assert len({len(each.ids) for each in found}) > 5
     assert not any(EOS_ID in each.ids for each in found)

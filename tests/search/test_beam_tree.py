@@ -8,7 +8,7 @@ from small_models import Variant, random_model
 
 from nmt.config import DecodeSection
 from nmt.models.seq2seq import Seq2Seq
-from nmt.search.searcher import Searcher
+from nmt.search.searcher import ModelSearcher
 from nmt.text.vocabulary import EOS_ID
 
 SOURCES = [[4, 5, 6, 7], [8, 4], [5], [7, 7, 7, 7, 7, 7]]
@@ -22,7 +22,7 @@ def model(order: str, attention: str) -> Seq2Seq:
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 @pytest.mark.parametrize("source", SOURCES, ids=len)
 def test_the_best_paths_are_the_hypotheses(order: str, attention: str, beam_size: int, source: list[int]) -> None:
-    searcher = Searcher([model(order, attention)], DecodeSection(beam_size=beam_size, max_length=12))
+    searcher = ModelSearcher([model(order, attention)], DecodeSection(beam_size=beam_size, max_length=12))
     tree = searcher.grow_tree(source)
     (found,) = searcher.search([source], n_best=beam_size, with_alignment=True)
     (first, *_) = found
@@ -40,7 +40,7 @@ def test_the_best_paths_are_the_hypotheses(order: str, attention: str, beam_size
 
 @pytest.mark.parametrize("source", SOURCES, ids=len)
 def test_a_tree_has_every_prefix_of_the_beam(source: list[int]) -> None:
-    searcher = Searcher([model("luong", "general")], DecodeSection(beam_size=3, max_length=12))
+    searcher = ModelSearcher([model("luong", "general")], DecodeSection(beam_size=3, max_length=12))
     tree = searcher.grow_tree(source)
     depths = [len(tree.path(number)) for number in range(len(tree.nodes))]
     assert depths == sorted(depths)

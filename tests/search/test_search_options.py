@@ -17,7 +17,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search.constraint import DemandedWords, ForcedPrefix, MinLength, NoRepeat
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.search import SearchSettings, search
-from nmt.search.searcher import TOKENS_PER_SENTENCE, Searcher
+from nmt.search.searcher import TOKENS_PER_SENTENCE, ModelSearcher
 from nmt.search.stepper import EnsembleStepper, Seq2SeqStepper
 from nmt.search.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy
 from nmt.search.top_words import top_words
@@ -226,10 +226,10 @@ SAMPLING = DecodeSection(max_length=9, batch_size=3, sampling=SamplingSection(te
 def test_searching_does_not_depend_on_batch_and_order(options: DecodeSection) -> None:
     model = random_model(VARIANTS[3], 11, WORDS)
     sources = [ids for ids in rows(*random_sources(12, 11)) if ids]
-    together = Searcher([model], options).search(sources, n_best=2)
-    alone = [Searcher([model], options).search([ids], n_best=2)[0] for ids in sources]
+    together = ModelSearcher([model], options).search(sources, n_best=2)
+    alone = [ModelSearcher([model], options).search([ids], n_best=2)[0] for ids in sources]
     order = list(range(len(sources)))[::-1]
-    backwards = Searcher([model], options.model_copy(update={"batch_size": 50})).search(
+    backwards = ModelSearcher([model], options.model_copy(update={"batch_size": 50})).search(
         [sources[n] for n in order], n_best=2
     )
     for n in order:
@@ -242,9 +242,9 @@ def test_another_seed_draws_other_samples() -> None:
     model = random_model(VARIANTS[0], 7, WORDS)
     sources = [[4, 5, 6], [7], [8, 4]]
     other = SAMPLING.model_copy(update={"sampling": SamplingSection(temperature=1.5, seed=2)})
-    found = [[each.ids for each in hyps] for hyps in Searcher([model], SAMPLING).search(sources, n_best=5)]
-    again = [[each.ids for each in hyps] for hyps in Searcher([model], SAMPLING).search(sources, n_best=5)]
-    others = [[each.ids for each in hyps] for hyps in Searcher([model], other).search(sources, n_best=5)]
+    found = [[each.ids for each in hyps] for hyps in ModelSearcher([model], SAMPLING).search(sources, n_best=5)]
+    again = [[each.ids for each in hyps] for hyps in ModelSearcher([model], SAMPLING).search(sources, n_best=5)]
+    others = [[each.ids for each in hyps] for hyps in ModelSearcher([model], other).search(sources, n_best=5)]
     assert found == again
     assert found != others
 
@@ -282,7 +282,7 @@ def test_an_ensemble_of_one_model_is_the_model_and_a_folded_one_too(variant: Var
 def test_weights_are_folded_for_large_searches_and_kept_if_they_are_frozen() -> None:
     model = random_model(VARIANTS[0], 0, WORDS)
     options = DecodeSection(beam_size=2, max_length=5)
-    frozen, free = (Searcher([model], options, frozen=frozen) for frozen in (True, False))
+    frozen, free = (ModelSearcher([model], options, frozen=frozen) for frozen in (True, False))
     small = frozen._stepper(3)
     assert frozen._stepper(3) is small
     large = frozen._stepper(500)
@@ -295,7 +295,7 @@ def test_weights_are_folded_for_large_searches_and_kept_if_they_are_frozen() -> 
 
 
 def test_batches_are_bounded_in_sentences_and_tokens() -> None:
-    searcher = Searcher([random_model(VARIANTS[0], 0, WORDS)], DecodeSection(batch_size=4))
+    searcher = ModelSearcher([random_model(VARIANTS[0], 0, WORDS)], DecodeSection(batch_size=4))
     sources = [[4] * length for length in (1, 900, 3, 3, 200, 3, 2, 3, 1, 3, 3)]
     batches = list(searcher._batches(sources))
     assert sorted(itertools.chain(*batches)) == list(range(len(sources)))
@@ -308,8 +308,8 @@ def test_batches_are_bounded_in_sentences_and_tokens() -> None:
 def test_bfloat16_is_near_float32() -> None:
     model = random_model(VARIANTS[0], 0, WORDS, spread=0.3).float()
     sources = rows(*random_sources(8, 0))
-    exact = Searcher([model], DecodeSection(max_length=6)).search(sources)
-    coarse = Searcher([model], DecodeSection(max_length=6, precision="bfloat16")).search(sources)
+    exact = ModelSearcher([model], DecodeSection(max_length=6)).search(sources)
+    coarse = ModelSearcher([model], DecodeSection(max_length=6, precision="bfloat16")).search(sources)
     for (one,), (other,) in zip(exact, coarse, strict=True):
         assert one.score == pytest.approx(other.score, rel=0.05)
     assert {PAD_ID, BOS_ID}.isdisjoint(itertools.chain(*(each.ids for (each,) in coarse)))

@@ -1,0 +1,185 @@
+"""The graphs of an exported folder as a `Stepper`, computed by ONNX Runtime (https://onnxruntime.ai) on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nmt.layers.layout import Layout
+from nmt.runtimes.folder import ExportedModel, reading
+from nmt.search.searcher import StepSearcher
+from nmt.system.errors import CheckpointError
+from nmt.text.vocabulary import BOS_ID, EOS_ID
+
+if TYPE_CHECKING:
+    from nmt.config import DecodeSection
+
+NEXT = "next_"
+"""Beginning of the name of a state where it leaves a step."""
+OUTSIDE = b"location"
+"""The key of weights in another file; graphs that nmt writes have no such word."""
+QUIET = 4
+"""The level of the log that has only fatal errors; others are exceptions."""
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class OnnxState(NamedTuple):
+    """The state of a search.
+
+    Attributes:
+        memory: What belongs to sentences, by name, [B, ...].
+        memory_rows: The same for each hypothesis, [R, ...].
+        sentences: The sentence of each hypothesis, [R].
+        history: What belongs to hypotheses, by name, [R, ...].
+    """
+
+    memory: Arrays
+    memory_rows: Arrays
+    sentences: NDArray[np.int64]
+    history: Arrays
+
+
+class OnnxStepper:
+    """The graphs of a folder.
+
+    Args:
+        model: The folder.
+
+    Raises:
+        CheckpointError: A graph is damaged or reads another file, or the graphs do not fit the vocabularies.
+    """
+
+    def __init__(self, model: ExportedModel) -> None:
+        with reading(model):
+            self.encoder, self.decoder = (_open_session(path) for path in model.files)
+            self._check(model)
+
+    def _check(self, model: ExportedModel) -> None:
+        """Compute an empty sentence."""
+        state = self.start(torch.tensor([[EOS_ID]]), torch.tensor([1]))
+        log_probs, alignment, _ = self.step(torch.tensor([BOS_ID]), state)
+        expected = (1, len(model.tgt_vocabulary))
+        if log_probs.shape != expected or alignment.ndim != 3 or alignment.size(2) != 1:
+            raise CheckpointError(
+                f"{model.path}: its graphs do not match config and vocabulary: a step gives log-probabilities "
+                f"{list(log_probs.shape)} and attention {list(alignment.shape)}; export the model again"
+            )
+
+    def start(self, src: Tensor, src_lengths: Tensor) -> OnnxState:
+        """Encode the sources; see `Stepper.start`."""
+        outputs = _run(self.encoder, {"src": src.numpy(), "lengths": src_lengths.numpy()})
+        changing = {name.removeprefix(NEXT) for name in _names(self.decoder.get_outputs())}
+        memory = {name: value for name, value in outputs.items() if name not in changing}
+        history = {name: value for name, value in outputs.items() if name in changing}
+        return OnnxState(memory, memory, np.arange(len(src)), history)
+
+    def step(self, words: Tensor, state: OnnxState) -> tuple[Tensor, Tensor, OnnxState]:
+        """One step of the decoder; see `Stepper.step`."""
+        outputs = _run(self.decoder, {"words": words.numpy(), **state.memory_rows, **state.history})
+        log_probs = torch.from_numpy(outputs.pop("log_probs"))
+        alignment = torch.from_numpy(outputs.pop("alignment"))
+        history = {name.removeprefix(NEXT): value for name, value in outputs.items()}
+        return log_probs, alignment, state._replace(history=history)
+
+    def select(self, state: OnnxState, rows: Tensor, layout: Layout, sentences: Tensor | None = None) -> OnnxState:
+        """Rows of the state; see `Stepper.select`."""
+        kept = rows.numpy()
+        history = state.history
+        if not _is_all(kept, len(state.sentences)):
+            history = {name: value[kept] for name, value in history.items()}
+        of_rows = layout.sentences(rows.device).numpy()
+        memory = state.memory
+        if sentences is not None:
+            remaining = sentences.numpy()
+            memory = {name: value[remaining] for name, value in memory.items()}
+        elif np.array_equal(of_rows, state.sentences):
+            return state._replace(history=history)
+        # A graph reads the memory of each hypothesis: in a beam that of a sentence is repeated.
+        number = layout.num_sentences
+        memory_rows = memory
+        if not _is_all(of_rows, number):
+            memory_rows = {name: value[of_rows] for name, value in memory.items()}
+        return OnnxState(memory, memory_rows, of_rows, history)
+
+
+class OnnxSearcher(StepSearcher):
+    """A search over the steps of a folder's graphs.
+
+    Args:
+        model: The folder.
+        options: Search settings.
+        stepper: Its graphs; None loads them.
+    """
+
+    def __init__(self, model: ExportedModel, options: DecodeSection, stepper: OnnxStepper | None = None) -> None:
+        super().__init__(options)
+        self.model = model
+        self.stepper = stepper or OnnxStepper(model)
+        self.max_source_length = getattr(model.config.model.encoder, "learned_positions", None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled without the graphs, which are loaded again."""
+        return type(self), (self.model, self.options)
+
+    def with_options(self, options: DecodeSection) -> Self:
+        """See `Searcher.with_options`."""
+        return type(self)(self.model, options, self.stepper)
+
+    @property
+    def device(self) -> torch.device:
+        """See `Searcher.device`."""
+        return torch.device("cpu")
+
+    @property
+    def max_target_length(self) -> int | None:
+        """See `Searcher.max_target_length`."""
+        limit: int | None = getattr(self.model.config.model.decoder, "learned_positions", None)
+        return limit
+
+    def fingerprint(self) -> str:
+        """See `Searcher.fingerprint`."""
+        return self.model.fingerprint()
+
+    def _stepper(self, num_words: int) -> OnnxStepper:
+        return self.stepper
+
+
+def open_searcher(model: ExportedModel, options: DecodeSection, device: torch.device) -> OnnxSearcher:
+    """See `ExportedModel.open_searcher`; the device is the CPU, whichever others there are."""
+    return OnnxSearcher(model, options)
+
+
+def _open_session(path: Path) -> Any:
+    """Load a graph, in which all weights must be."""
+    import onnxruntime
+
+    graph = path.read_bytes()
+    if OUTSIDE in graph:
+        raise CheckpointError(f"{path}: has weights in another file, which is not read; export the model again")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.inter_op_num_threads = 1
+    options.log_severity_level = QUIET
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _run(session: Any, inputs: Arrays) -> dict[str, Any]:
+    """The outputs of a graph by their names."""
+    names = _names(session.get_outputs())
+    return dict(zip(names, session.run(names, inputs), strict=True))
+
+
+def _names(ports: Any) -> list[str]:
+    return [port.name for port in ports]
+
+
+def _is_all(rows: NDArray[np.int64], number: int) -> bool:
+    """True if these are all of so many rows, in order."""
+    return len(rows) == number and np.array_equal(rows, np.arange(number))
