@@ -108,8 +108,7 @@ def average_weights(model: nn.Module, decay: float) -> AveragedModel:
     def add(averages: Sequence[Tensor], weights: Sequence[Tensor], _: Tensor | int) -> None:
         updates = int(average.n_averaged)  # on the CPU, so that the host waits for no device
         share = 1 - min(decay, (1 + updates) / (10 + updates))
-        for weighted, weight in zip(averages, weights, strict=True):
-            weighted.lerp_(weight, share)
+        torch._foreach_lerp_(list(averages), list(weights), share)  # on a GPU a few kernels for all weights
 
     average = AveragedModel(model, multi_avg_fn=add)
     average.n_averaged += 1  # otherwise the average would start at the weights after the first update
