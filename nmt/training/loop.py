@@ -23,6 +23,7 @@ from nmt.system.errors import TrainingError, when_out_of_memory
 from nmt.training.checkpoint_schema import Progress
 from nmt.training.consistency import with_consistency
 from nmt.training.distributed import SINGLE, Workers
+from nmt.training.loss_scale import NoLossScale, make_loss_scale
 from nmt.training.optimizers import make_optimizer, update_weights
 from nmt.training.ranking import is_at_floor, rank
 from nmt.training.schedules import LearningRateSchedule, draw_choices
@@ -31,6 +32,7 @@ from nmt.training.state import Model, TrainState, average_weights
 Scores = Mapping[str, float]
 LESS_MEMORY = "lower train.batch.size or the sizes under model"
 """How a training needs less memory."""
+UNSCALED = NoLossScale()
 
 
 @dataclass
@@ -96,6 +98,7 @@ def train_step(
     config: TrainSection,
     update: int,
     workers: Workers = SINGLE,
+    scale: NoLossScale = UNSCALED,
 ) -> Step:
     """Update from one or more batches; the gradient is that of the mean over all their tokens in all processes.
 
@@ -106,6 +109,7 @@ def train_step(
         config: Loss, precision and clipping.
         update: Number of updates so far.
         workers: The processes that train the model.
+        scale: Scaling of the loss, from `make_loss_scale`.
     """
     device = optimizer.param_groups[0]["params"][0].device
     tokens = workers.total(torch.full((), sum(batch.num_tokens for batch in batches), device=device))
@@ -116,11 +120,12 @@ def train_step(
         with workers.synchronized(model, last=number == len(batches)):
             with autocast(device, config.precision):
                 loss: Tensor = model(on_device, choose, config.label_smoothing)
-            loss.backward()  # type: ignore[no-untyped-call]
+            scale.scaled(loss).backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
     bad_losses = workers.total((~total.isfinite()).float())
     divisor = tokens / workers.size  # the gradients are of a sum over tokens and a mean over processes
-    norm, skipped = update_weights(optimizer, divisor, config.optimizer.clip_norm, bad_losses)
+    norm, skipped = update_weights(optimizer, scale.scaled_divisor(divisor), config.optimizer.clip_norm, bad_losses)
+    scale.update(skipped)
     return Step(total, norm, tokens, skipped)
 
 
@@ -139,7 +144,8 @@ def start(model: Model, pairs: EncodedPairs, options: TrainSection, workers: Wor
     rate = LearningRateSchedule(options.schedule, total)
     average = None if options.ema_decay is None else average_weights(model, options.ema_decay)
     learner = with_consistency(model, options.consistency)
-    return TrainState(model, learner, optimizer, rate, workers, average, updates_per_epoch, total)
+    scale = make_loss_scale(options.precision, model.device)
+    return TrainState(model, learner, optimizer, rate, workers, average, scale, updates_per_epoch, total)
 
 
 def training_events(
@@ -176,7 +182,9 @@ def training_events(
         for parameters in state.optimizer.param_groups:
             parameters["lr"] = learning_rate
         with when_out_of_memory(LESS_MEMORY):
-            step = train_step(state.replica, batches, state.optimizer, options, progress.update, state.workers)
+            step = train_step(
+                state.replica, batches, state.optimizer, options, progress.update, state.workers, state.scale
+            )
         progress.update += 1
         progress.position += 1
         if state.average:
