@@ -333,8 +333,9 @@ class TrainSection(Section):
     """Maximum consecutive updates to skip because loss or gradient is not finite."""
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
     """auto, cpu, mps, cuda or cuda:N; auto is the fastest available."""
-    precision: Literal["auto", "float32", "bfloat16"] = "float32"
-    """bfloat16: autocast; auto: bfloat16 if the device's products are clearly faster in it."""
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "float32"
+    """bfloat16 and float16: autocast, float16 with a scaled loss; auto: bfloat16 if the device's products are clearly
+    faster in it, and float16 on a GPU without bfloat16."""
     threads: Processes | None = key(None, unit="threads")
     """CPU threads; null is torch's choice."""
     log_every: Count = key(50, unit="updates")

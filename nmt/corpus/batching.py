@@ -49,14 +49,25 @@ class Batch(NamedTuple):
         return doubled._replace(positions=torch.cat([self.positions, again]))
 
     def to(self, device: torch.device) -> Batch:
-        """Copy the batch to another device; lengths and indices stay on the CPU."""
-        if device.type == "cpu":
+        """Copy the batch to another device, unless it is there; lengths and indices stay on the CPU."""
+        if self.src.device.type == device.type:
             return self
-        src, tgt_in, tgt_out, positions = (
-            (t.pin_memory() if device.type == "cuda" else t).to(device, non_blocking=True)
-            for t in (self.src, self.tgt_in, self.tgt_out, self.positions)
+        batch = self.pin_memory() if device.type == "cuda" else self
+        return batch._replace(
+            src=batch.src.to(device, non_blocking=True),
+            tgt_in=batch.tgt_in.to(device, non_blocking=True),
+            tgt_out=batch.tgt_out.to(device, non_blocking=True),
+            positions=batch.positions.to(device, non_blocking=True),
         )
-        return self._replace(src=src, tgt_in=tgt_in, tgt_out=tgt_out, positions=positions)
+
+    def pin_memory(self) -> Batch:
+        """The batch in memory from which a GPU copies it while the host goes on."""
+        return self._replace(
+            src=self.src.pin_memory(),
+            tgt_in=self.tgt_in.pin_memory(),
+            tgt_out=self.tgt_out.pin_memory(),
+            positions=self.positions.pin_memory(),
+        )
 
 
 def pad(sequences: Sequence[Sequence[int] | Ids], *, prefix: bool = False, suffix: bool = False) -> Tensor:

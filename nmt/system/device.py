@@ -62,15 +62,14 @@ BFLOAT16_GAIN = 1.25
 def resolve_precision(name: str, device: torch.device) -> str:
     """The precision of a config; `auto` is bfloat16 where the device's own products are clearly faster in it.
 
-    On the CPU that is measured, in about 0.2 s, or 2 s where bfloat16 is emulated. CUDA devices have to support
-    bfloat16 themselves; MPS uses float32.
+    On the CPU that is measured, in about 0.2 s, or 2 s where bfloat16 is emulated. CUDA devices without bfloat16 of
+    their own (before Ampere) use float16; MPS uses float32.
     """
     if name != "auto":
         return name
     if device.type == "cuda":
-        faster = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        faster = device.type == "cpu" and _bfloat16_gain() > BFLOAT16_GAIN
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+    faster = device.type == "cpu" and _bfloat16_gain() > BFLOAT16_GAIN
     return "bfloat16" if faster else "float32"
 
 
@@ -91,8 +90,9 @@ def _bfloat16_gain() -> float:
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:
-    """bfloat16 autocast, or nothing for float32."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
+    """Autocast to bfloat16 or float16, or nothing for float32."""
+    dtype = torch.float16 if precision == "float16" else torch.bfloat16
+    return torch.autocast(device.type, dtype=dtype, enabled=precision != "float32")
 
 
 def describe_environment(device: torch.device) -> dict[str, Any]:

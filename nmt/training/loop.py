@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.config import Config, TrainSection
-from nmt.corpus.batching import Batch, epoch_generator, make_batch, plan_batches
+from nmt.corpus.batch_source import AHEAD, BatchSource, make_ahead, open_batches
+from nmt.corpus.batching import Batch, epoch_generator, plan_batches
 from nmt.corpus.dataset import EncodedPairs
 from nmt.corpus.noise import Noise, no_noise
 from nmt.system.device import autocast
@@ -21,12 +23,16 @@ from nmt.system.errors import TrainingError, when_out_of_memory
 from nmt.training.checkpoint_schema import Progress
 from nmt.training.consistency import with_consistency
 from nmt.training.distributed import SINGLE, Workers
+from nmt.training.loss_scale import NoLossScale, make_loss_scale
 from nmt.training.optimizers import make_optimizer, update_weights
 from nmt.training.ranking import is_at_floor, rank
 from nmt.training.schedules import LearningRateSchedule, draw_choices
 from nmt.training.state import Model, TrainState, average_weights
 
 Scores = Mapping[str, float]
+LESS_MEMORY = "lower train.batch.size or the sizes under model"
+"""How a training needs less memory."""
+UNSCALED = NoLossScale()
 
 
 @dataclass
@@ -92,6 +98,7 @@ def train_step(
     config: TrainSection,
     update: int,
     workers: Workers = SINGLE,
+    scale: NoLossScale = UNSCALED,
 ) -> Step:
     """Update from one or more batches; the gradient is that of the mean over all their tokens in all processes.
 
@@ -102,6 +109,7 @@ def train_step(
         config: Loss, precision and clipping.
         update: Number of updates so far.
         workers: The processes that train the model.
+        scale: Scaling of the loss, from `make_loss_scale`.
     """
     device = optimizer.param_groups[0]["params"][0].device
     tokens = workers.total(torch.full((), sum(batch.num_tokens for batch in batches), device=device))
@@ -112,11 +120,12 @@ def train_step(
         with workers.synchronized(model, last=number == len(batches)):
             with autocast(device, config.precision):
                 loss: Tensor = model(on_device, choose, config.label_smoothing)
-            loss.backward()  # type: ignore[no-untyped-call]
+            scale.scaled(loss).backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
     bad_losses = workers.total((~total.isfinite()).float())
     divisor = tokens / workers.size  # the gradients are of a sum over tokens and a mean over processes
-    norm, skipped = update_weights(optimizer, divisor, config.optimizer.clip_norm, bad_losses)
+    norm, skipped = update_weights(optimizer, scale.scaled_divisor(divisor), config.optimizer.clip_norm, bad_losses)
+    scale.update(skipped)
     return Step(total, norm, tokens, skipped)
 
 
@@ -135,7 +144,8 @@ def start(model: Model, pairs: EncodedPairs, options: TrainSection, workers: Wor
     rate = LearningRateSchedule(options.schedule, total)
     average = None if options.ema_decay is None else average_weights(model, options.ema_decay)
     learner = with_consistency(model, options.consistency)
-    return TrainState(model, learner, optimizer, rate, workers, average, updates_per_epoch, total)
+    scale = make_loss_scale(options.precision, model.device)
+    return TrainState(model, learner, optimizer, rate, workers, average, scale, updates_per_epoch, total)
 
 
 def training_events(
@@ -158,17 +168,23 @@ def training_events(
     options = config.train
     every = options.validation.every or state.updates_per_epoch
     progress = state.progress
-    groups = _groups_from(progress, pairs, options)
+    device = state.model.device
+    make = partial(_make_parts, open_batches(pairs, noise, device), state.workers)
+    updates = make_ahead(make, _plan_from(progress, pairs, options), AHEAD if device.type == "cuda" else 0)
     state.model.train()
     while (reason := _reason_to_stop(state, options)) is None:
-        group = next(groups)
         state.meter.resume()
+        with when_out_of_memory(LESS_MEMORY):
+            planned, batches = next(updates)
+        progress.epoch = planned.epoch
+        progress.position = planned.position
         learning_rate = options.optimizer.learning_rate * state.rate.share(progress.update + 1)
         for parameters in state.optimizer.param_groups:
             parameters["lr"] = learning_rate
-        with when_out_of_memory("lower train.batch.size or the sizes under model"):
-            batches = [_make_part(pairs, indices, noise, progress.epoch, state.workers) for indices in group]
-            step = train_step(state.replica, batches, state.optimizer, options, progress.update, state.workers)
+        with when_out_of_memory(LESS_MEMORY):
+            step = train_step(
+                state.replica, batches, state.optimizer, options, progress.update, state.workers, state.scale
+            )
         progress.update += 1
         progress.position += 1
         if state.average:
@@ -247,19 +263,42 @@ def plan_epoch(pairs: EncodedPairs, options: TrainSection, epoch: int) -> list[l
     return [plan[first : first + batch.accumulate] for first in range(0, len(plan), batch.accumulate)]
 
 
-def _groups_from(progress: Progress, pairs: EncodedPairs, options: TrainSection) -> Iterator[list[NDArray[np.int64]]]:
-    """Yield the batches of each update from the current position, epoch after epoch; advances `progress.epoch`."""
+class Planned(NamedTuple):
+    """An update that is to be made.
+
+    Attributes:
+        epoch: Its epoch, from 1.
+        position: Updates before it in that epoch.
+        groups: Indices of the pairs of each of its batches.
+    """
+
+    epoch: int
+    position: int
+    groups: list[NDArray[np.int64]]
+
+
+def _plan_from(progress: Progress, pairs: EncodedPairs, options: TrainSection) -> Iterator[Planned]:
+    """The updates from the current position, epoch after epoch."""
+    epoch = progress.epoch
+    position = progress.position
     while True:
-        yield from plan_epoch(pairs, options, progress.epoch)[progress.position :]
-        progress.epoch = progress.epoch + 1
-        progress.position = 0
+        for place, groups in enumerate(plan_epoch(pairs, options, epoch)[position:], position):
+            yield Planned(epoch, place, groups)
+        epoch += 1
+        position = 0
 
 
-def _make_part(pairs: EncodedPairs, indices: NDArray[np.int64], noise: Noise, epoch: int, workers: Workers) -> Batch:
-    """This process's part of a batch; if that is empty, a pair without positions to predict."""
-    part = workers.part(indices)
-    batch = make_batch(pairs, part if len(part) else indices[:1], noise, epoch)
-    return batch if len(part) else batch._replace(positions=batch.positions[:0])
+def _make_parts(source: BatchSource, workers: Workers, planned: Planned) -> list[Batch]:
+    """This process's parts of the batches of an update; an empty part is a pair without positions to predict."""
+    batches = []
+    for indices in planned.groups:
+        part = workers.part(indices)
+        if len(part):
+            batches.append(source(part, planned.epoch))
+        else:
+            batch = source(indices[:1], planned.epoch)
+            batches.append(batch._replace(positions=batch.positions[:0]))
+    return batches
 
 
 def _reason_to_stop(state: TrainState[Any], options: TrainSection) -> str | None:

@@ -26,6 +26,7 @@ from nmt.training.consistency import with_consistency
 from nmt.training.distributed import Workers
 from nmt.training.findings import Finding
 from nmt.training.loop import count_updates, plan_epoch, train_step
+from nmt.training.loss_scale import make_loss_scale
 from nmt.training.optimizers import make_optimizer
 from nmt.training.setup import make_model, resolve
 from nmt.training.timing import time_updates
@@ -249,7 +250,8 @@ def check_updates(config: Config, data: DataDirectory, new_model: NewModel) -> I
     batches = [make_batch(pairs, longest, noise)] * min(2, options.batch.accumulate)
     state = {name: value.clone() for name, value in model.state_dict().items()}
     learner = with_consistency(model, options.consistency)
-    train_step(learner, batches, make_optimizer(options.optimizer, model), options, 0)
+    scale = make_loss_scale(options.precision, model.device)
+    train_step(learner, batches, make_optimizer(options.optimizer, model), options, 0, scale=scale)
     model.load_state_dict(state)
     sizes = f"at most {src[longest].max():,} source and {tgt[longest].max():,} target tokens"
     yield Finding("longest batch", True, f"{len(longest):,} sentences of {sizes}: forward and backward succeeded")

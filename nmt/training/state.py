@@ -15,6 +15,7 @@ from nmt.models.base import Task
 from nmt.training.checkpoint import Checkpoint
 from nmt.training.checkpoint_schema import Progress, RateMetadata, StateMetadata, parse_metadata
 from nmt.training.distributed import Workers
+from nmt.training.loss_scale import NoLossScale
 from nmt.training.schedules import LearningRateSchedule
 
 
@@ -65,6 +66,7 @@ class TrainState(Generic[Model]):
         rate: Learning rate over time.
         workers: The processes that train it.
         average: Moving average of its weights, which is then validated and stored in their place; None is off.
+        scale: Scaling of the loss.
         updates_per_epoch: Updates per epoch.
         total_updates: Updates of the whole run, unless it stops early.
         progress: Progress of the run.
@@ -78,6 +80,7 @@ class TrainState(Generic[Model]):
     rate: LearningRateSchedule
     workers: Workers
     average: AveragedModel | None
+    scale: NoLossScale
     updates_per_epoch: int
     total_updates: int
     progress: Progress = field(default_factory=Progress)
@@ -108,8 +111,7 @@ def average_weights(model: nn.Module, decay: float) -> AveragedModel:
     def add(averages: Sequence[Tensor], weights: Sequence[Tensor], _: Tensor | int) -> None:
         updates = int(average.n_averaged)  # on the CPU, so that the host waits for no device
         share = 1 - min(decay, (1 + updates) / (10 + updates))
-        for weighted, weight in zip(averages, weights, strict=True):
-            weighted.lerp_(weight, share)
+        torch._foreach_lerp_(list(averages), list(weights), share)  # on a GPU a few kernels for all weights
 
     average = AveragedModel(model, multi_avg_fn=add)
     average.n_averaged += 1  # otherwise the average would start at the weights after the first update
@@ -123,6 +125,7 @@ def capture(state: TrainState[Any]) -> Checkpoint:
         tensors |= {f"average.{name}": weight.detach() for name, weight in state.result.named_parameters()}
     for index, values in state.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
+    tensors |= {f"loss_scale.{name}": tensor for name, tensor in state.scale.tensors().items()}
     for name, tensor in _process_tensors(state).items():
         tensors |= {f"{name}.{rank}": part for rank, part in enumerate(state.workers.gather(tensor))}
     rate = RateMetadata(state.rate.reduction, state.rate.waited)
@@ -153,6 +156,8 @@ def restore(state: TrainState[Any], checkpoint: Checkpoint) -> bool:
             state.average.n_averaged.fill_(1 + metadata.progress.update)
             for name, parameter in state.result.named_parameters():
                 parameter.copy_(tensors[f"average.{name}"])
+    for name, tensor in state.scale.tensors().items():
+        tensor.copy_(tensors[f"loss_scale.{name}"])
     optimizer = state.optimizer.state_dict() | {"state": defaultdict(dict)}
     for key, tensor in tensors.items():
         if key.startswith("optimizer."):

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from nmt.config import Config, TrainSection
-from nmt.corpus.batching import make_batch
+from nmt.corpus.batch_source import open_batches
 from nmt.corpus.dataset import EncodedPairs, open_data
 from nmt.corpus.noise import Noise, make_noise
 from nmt.models.seq2seq import Seq2Seq
@@ -20,6 +20,7 @@ from nmt.system.progress import progress_bar
 from nmt.training.consistency import with_consistency
 from nmt.training.distributed import Workers
 from nmt.training.loop import count_updates, plan_epoch, train_step
+from nmt.training.loss_scale import make_loss_scale
 from nmt.training.optimizers import make_optimizer
 from nmt.training.schedules import LearningRateSchedule
 from nmt.training.setup import make_model, resolve
@@ -62,6 +63,8 @@ def time_updates(
     learner = with_consistency(model, options.consistency)
     optimizer = make_optimizer(options.optimizer, model)
     rate = LearningRateSchedule(options.schedule, count_updates(options, len(groups)))
+    source = open_batches(pairs, noise, model.device)
+    scale = make_loss_scale(options.precision, model.device)
     losses: list[torch.Tensor] = []
     tokens = list[int]()
     begins = [time.perf_counter()]
@@ -69,9 +72,10 @@ def time_updates(
         for update, group in enumerate(itertools.islice(itertools.cycle(groups), WARM_UP + timed)):
             for parameters in optimizer.param_groups:
                 parameters["lr"] = options.optimizer.learning_rate * rate.share(update + 1)
-            batches = [make_batch(pairs, indices, noise) for indices in group]
+            batches = [source(indices, 1) for indices in group]
             tokens.append(sum(batch.num_tokens for batch in batches))
-            losses.append(train_step(learner, batches, optimizer, options, update).loss / tokens[-1])
+            step = train_step(learner, batches, optimizer, options, update, scale=scale)
+            losses.append(step.loss / tokens[-1])
             if update < WARM_UP:
                 float(losses[-1])  # waits for the device
                 begins.append(time.perf_counter())

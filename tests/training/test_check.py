@@ -210,9 +210,9 @@ def updates(project: Project, monkeypatch: pytest.MonkeyPatch, *settings: str) -
     data, config = open_data(project.data), load_config(str(project.config), settings)
     sizes = []
 
-    def step(model: Seq2Seq, batches: list[Batch], *rest: Any) -> Any:
+    def step(model: Seq2Seq, batches: list[Batch], *rest: Any, **scale: Any) -> Any:
         sizes.extend(len(batch.src) * (batch.src.shape[1] + batch.tgt_out.shape[1]) for batch in batches)
-        return train_step(model, batches, *rest)
+        return train_step(model, batches, *rest, **scale)
 
     monkeypatch.setattr(readiness, "train_step", step)
     monkeypatch.setattr(timing, "train_step", step)

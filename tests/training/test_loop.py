@@ -370,10 +370,13 @@ def test_single_updates_that_are_not_finite_are_in_no_mean() -> None:
 
 @pytest.mark.parametrize("decoder", [{"order": "bahdanau"}, {"order": "luong"}, {"input_feeding": True}])
 @pytest.mark.parametrize(("cell", "ratio"), [("gru", 1.0), ("lstm", 0.5)])
-def test_bfloat16_learns_and_keeps_float32_weights(cell: str, decoder: dict[str, object], ratio: float) -> None:
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_half_precision_learns_and_keeps_float32_weights(
+    precision: str, cell: str, decoder: dict[str, object], ratio: float
+) -> None:
     layers = {"cell": cell, "num_layers": 2}
     sizes = {"encoder": {"hidden_size": 8, **layers}, "decoder": {"hidden_size": 16, **layers, **decoder}}
-    options = {"epochs": 99, "max_updates": 12, "log_every": 1, "precision": "bfloat16", "batch": {"size": 99}}
+    options = {"epochs": 99, "max_updates": 12, "log_every": 1, "precision": precision, "batch": {"size": 99}}
     options |= {"optimizer": {"learning_rate": 0.05}, "teacher_forcing": {"ratio": ratio}}
     config = make_config(model={"embedding_size": 8, "dropout": 0.1, **sizes}, **options)
     model = make_model(config)

@@ -47,6 +47,20 @@ def told(events: list[Event]) -> list[dict[str, object]]:
     return [{key: value for key, value in vars(event).items() if key != "tokens_per_second"} for event in events]
 
 
+def test_a_restored_run_goes_on_with_its_loss_scale() -> None:
+    config = make_config(precision="float16")
+    state = make_state(config)
+    until(state, config, 8)
+    state.scale.update(torch.tensor(1.0))  # an overflow
+    taken = take(state)
+    expected = until(state, config, 12)
+    other = make_state(config, seed=5)
+    assert restore(other, taken)
+    assert told(until(other, config, 12)) == told(expected)
+    assert_same_tensors(take(other).tensors, take(state).tensors)
+    assert float(other.scale.tensors()["scale"]) == 2**7
+
+
 @pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "rmsprop", "radam", "nadam", "adadelta", "muon"])
 @pytest.mark.parametrize("schedule", ["plateau", "cosine"])
 def test_a_restored_run_continues_as_if_it_had_never_stopped(name: str, schedule: str) -> None:

@@ -81,7 +81,7 @@ class _LSTMStep(torch.autograd.Function):
 
 
 def run_lstm(layers: nn.LSTM, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """All steps of all layers; under autocast in float32 if the CPU has no LSTM in bfloat16.
+    """All steps of all layers; under autocast in float32 if the CPU has no LSTM in its number format.
 
     Args:
         layers: The layers, with `batch_first`.
@@ -93,7 +93,8 @@ def run_lstm(layers: nn.LSTM, inputs: Tensor, state: tuple[Tensor, ...]) -> tupl
     """
     h, c = state
     autocast = inputs.device.type == "cpu" and torch.is_autocast_enabled("cpu")
-    if autocast and not cpu_has_bfloat16_lstm():
+    has_kernel = torch.get_autocast_dtype("cpu") == torch.bfloat16 and cpu_has_bfloat16_lstm()
+    if autocast and not has_kernel:
         exact = layers.all_weights[0][0].dtype
         with torch.autocast("cpu", enabled=False):
             outputs, last = layers(inputs.to(exact), (h.to(exact), c.to(exact)))

@@ -86,6 +86,8 @@ def _output_loss(parts: tuple[Tensor, Tensor, Tensor], targets: Tensor, readings
     """
     device = parts[0].device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else parts[0].dtype
+    if dtype == torch.float16:  # the gradients of this layer are made before the loss is scaled: they need the range
+        dtype = torch.float32
     needed = torch.is_grad_enabled() and any(part.requires_grad for part in parts)
     with torch.autocast(device, enabled=False):
         total: Tensor = _OutputLoss.apply(*parts, targets, readings, measure, dtype, needed)  # type: ignore[no-untyped-call]
