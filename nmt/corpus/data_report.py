@@ -107,7 +107,8 @@ def _find_untrained(report: DataReport, side: int) -> str:
     share, where = max(shares, default=(0.0, ""))
     if report.unknown_share["train"][side] > 0 or share <= UNTRAINED:
         return ""
-    advice = "training has none, so nothing trains the vector of unknown words; set text.vocabulary.min_count=2"
+    advice = "training has none, so nothing trains the vector of unknown words; "
+    advice += "set text.tokenizer=subword, or text.vocabulary.min_count=2"
     return _warn_of_share(share, side, where, advice)
 
 

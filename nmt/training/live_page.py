@@ -185,7 +185,8 @@ def _draw_losses(run: Path) -> str:
     for kind, name, colour in (("train", "training", "currentColor"), ("valid", "validation", ACCENT)):
         lines = [line for line in _read_log(run) if line["kind"] == kind and "loss" in line]
         if lines:
-            updates, losses = [line["update"] for line in lines], [line["loss"] for line in lines]
+            updates = [line["update"] for line in lines]
+            losses = [line["loss"] for line in lines]
             curves.append(Curve(name, updates, losses, colour))
     return _draw_curves("loss", curves) if curves else ""
 
@@ -200,7 +201,7 @@ def _read_log(run: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def _draw_curves(what: str, curves: Sequence[Curve]) -> str:
+def _draw_curves(measure: str, curves: Sequence[Curve]) -> str:
     """Values in nats over the updates of a run, a point for each that was measured."""
     most = max(0.1, *(value for curve in curves for value in curve.values))
     last = max(update for curve in curves for update in curve.updates)
@@ -224,12 +225,12 @@ def _draw_curves(what: str, curves: Sequence[Curve]) -> str:
         parts.append(f'<polyline points="{line}" fill="none" stroke="{curve.colour}" stroke-width="2.5"/>')
         parts += [f'<circle cx="{x}" cy="{y}" r="4" fill="{curve.colour}"/>' for x, y in points]
     names = " and ".join(curve.name for curve in curves)
-    parts.append(f'<text x="0" y="14">{what} (nats)</text>')
+    parts.append(f'<text x="0" y="14">{measure} (nats)</text>')
     if len(curves) > 1:
         for row, curve in enumerate(curves):
             parts.append(f'<circle cx="{WIDTH - 130}" cy="{9 + 20 * row}" r="4" fill="{curve.colour}"/>')
             parts.append(f'<text x="{WIDTH - 120}" y="{14 + 20 * row}">{curve.name}</text>')
     parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">update of the training</text>')
     of_names = f" of {names}" if len(curves) > 1 else ""
-    title = f"{what}{of_names} over {len(curves[-1].updates)} validations"
+    title = f"{measure}{of_names} over {len(curves[-1].updates)} validations"
     return f'<svg role="img" aria-label="{title}" viewBox="0 0 {WIDTH} {HEIGHT}">{"".join(parts)}</svg>'

@@ -255,7 +255,8 @@ def test_unknown_words_that_training_lacks_cause_a_warning(tokenizer: str) -> No
     """With a minimum count of 1 all training words are known, so nothing trains the vector of those that are not."""
     shares = {"train": [0.0, 0.0], "valid": [0.075, 0.01], "test": [0.07, 0.112]}
     report = changed(unknown_share=shares, tokenizer=tokenizer, reused=False)
-    advice = "training has none, so nothing trains the vector of unknown words; set text.vocabulary.min_count=2"
+    advice = "training has none, so nothing trains the vector of unknown words; "
+    advice += "set text.tokenizer=subword, or text.vocabulary.min_count=2"
     expected = [f"7.5% of the source tokens in validation are unknown: {advice}"]
     expected += [f"11.2% of the target tokens in test are unknown: {advice}"]
     warnings = find_warnings(parse_report(report))

@@ -32,7 +32,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
     "average": (nmt.average,),
     "export": (nmt.export,),
 }
-OTHER_FUNCTIONS = (nmt.load, nmt.load_config, nmt.Translator.translate)
+OTHER_FUNCTIONS = (nmt.load, nmt.load_config, nmt.Translator.translate, nmt.self_attention)
 """Further functions whose parameters messages name."""
 ROOT = Path(__file__).parents[2]
 PYTHON_ONLY = {"compare": {"variants"}, "attention": {"title"}}
