@@ -15,14 +15,14 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SPREAD = -n $(shell $(PYTHON) -c "import os; print(min(4, 1 + os.cpu_count()))")
 
-.PHONY: demo test soak check wheel setup clean
+.PHONY: demo test soak check docs wheel setup clean
 
 setup: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[dev,docs]"
 	touch $@
 
 build/oldest.txt: pyproject.toml scripts/oldest_versions.py
@@ -49,6 +49,11 @@ check: setup
 	$(BIN)/ruff check nmt scripts tests
 	$(BIN)/ruff format --check nmt scripts tests
 	$(BIN)/mypy
+	$(MAKE) docs
+
+# The site of the documentation, in build/site; a dead link or a page without a place in the navigation is an error.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The wheel works by itself: in an environment without this checkout, outside of it.
 wheel: setup

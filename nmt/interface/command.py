@@ -30,7 +30,7 @@ _PLAIN = {r"{([A-Z|]+)}": r"\1", r"(\d+)<=x<=(\d+)": r"\1 to \2", r"x>=(\d+)": r
 """Forms of Typer, and forms that people read: {DIR} is DIR, 1<=x<=1000 is 1 to 1000, and x>=1 is from 1."""
 
 
-def _without_types(text: str) -> str:
+def without_types(text: str) -> str:
     """Help without types; spaces take their place, as the columns that follow on a line must not move."""
     text = _TYPE_AFTER_NAME.sub(lambda match: " " * len(match[0]), text)
     for written, plain in _PLAIN.items():
@@ -43,11 +43,11 @@ class Command(typer.core.TyperCommand):
 
     def get_help(self, ctx: Any) -> str:
         """The help without types: DIR, where Typer writes {DIR} and DIR <path>."""
-        return _without_types(super().get_help(ctx))
+        return without_types(super().get_help(ctx))
 
     def get_usage(self, ctx: Any) -> str:
         """The line above an error of usage."""
-        return _without_types(super().get_usage(ctx))
+        return without_types(super().get_usage(ctx))
 
     def make_context(self, *arguments: Any, **keywords: Any) -> Any:
         """Read the options."""
