@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import torch
@@ -12,7 +13,9 @@ from torch import Tensor
 from nmt.runtimes.folder import ExportedModel, reading
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Advance, Ids, Searcher, ignore
-from nmt.system.errors import ConfigError
+from nmt.system.errors import CheckpointError, ConfigError
+from nmt.system.files import read_json
+from nmt.system.limits import MAX_TEXT_FILE
 from nmt.text.placeholders import reserved_tokens
 from nmt.text.vocabulary import EOS_ID, SPECIAL_TOKENS, UNK_ID
 
@@ -129,7 +132,8 @@ class CTranslate2Searcher(Searcher):
             unknown = [n for n, ranked in enumerate(hypotheses) if any(UNK_ID in best.ids for best in ranked)]
             again = self._translate([sources[n] for n in unknown], n_best, True)
             for n, result in zip(unknown, again, strict=True):
-                hypotheses[n] = self._hypotheses(result, sources[n])
+                attended = self._hypotheses(result, sources[n])
+                hypotheses[n] = [replace(hypothesis, alignment=None) for hypothesis in attended]
         return [self._within_limit(source, ranked) for source, ranked in zip(sources, hypotheses, strict=True)]
 
     def _translate(self, sources: Sequence[Ids], n_best: int, with_alignment: bool) -> list[Any]:
@@ -237,6 +241,7 @@ def _load(model: ExportedModel, device: torch.device) -> Any:
     import ctranslate2
 
     with reading(model):
+        _check_vocabularies(model)
         return ctranslate2.Translator(
             str(model.path),
             device=device.type,
@@ -244,6 +249,15 @@ def _load(model: ExportedModel, device: torch.device) -> Any:
             inter_threads=1,
             intra_threads=torch.get_num_threads(),
         )
+
+
+def _check_vocabularies(model: ExportedModel) -> None:
+    """Check that CTranslate2, which is given tokens, has the ids that they have here."""
+    shared = model.path / "shared_vocabulary.json"
+    for side, vocabulary in (("source", model.src_vocabulary), ("target", model.tgt_vocabulary)):
+        path = shared if shared.exists() else model.path / f"{side}_vocabulary.json"
+        if read_json(path, MAX_TEXT_FILE) != vocabulary.tokens:
+            raise CheckpointError(f"{path}: has other words than the text of the export; export the model again")
 
 
 def _positions(section: Any) -> int:
