@@ -16,8 +16,8 @@ from nmt.search.searcher import Advance, Ids, Searcher, ignore
 from nmt.system.errors import CheckpointError, ConfigError
 from nmt.system.files import read_json
 from nmt.system.limits import MAX_TEXT_FILE
-from nmt.text.placeholders import reserved_tokens
-from nmt.text.vocabulary import EOS_ID, SPECIAL_TOKENS, UNK_ID
+from nmt.text.placeholders import MAX_PLACEHOLDERS, TERM_MARKS, make_placeholders
+from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 
 if TYPE_CHECKING:
     from nmt.config import DecodeSection
@@ -75,8 +75,11 @@ class CTranslate2Searcher(Searcher):
         self._device = device
         self.program = program or _load(model, device)
         self.max_source_length = _positions(model.config.model.encoder)
-        # Placeholders and marks of terms are no words of a translation that nobody has asked for.
-        self.suppressed = [[token] for token in reserved_tokens(model.config.text)]
+        # No translation has padding or a second beginning, nor placeholders and marks of terms: nobody can demand them.
+        known = set(model.src_vocabulary.tokens) & set(model.tgt_vocabulary.tokens)
+        reserved = (*make_placeholders(MAX_PLACEHOLDERS), *TERM_MARKS)
+        impossible = [SPECIAL_TOKENS[PAD_ID], SPECIAL_TOKENS[BOS_ID], *(token for token in reserved if token in known)]
+        self.suppressed = [[token] for token in impossible]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled without the weights, which are loaded again."""
@@ -155,7 +158,7 @@ class CTranslate2Searcher(Searcher):
             max_decoding_length=self._lengths().longest,
             max_input_length=0,
             max_batch_size=1 if is_alone else 0,
-            suppress_sequences=self.suppressed or None,
+            suppress_sequences=self.suppressed,
             return_end_token=True,
             return_scores=True,
             return_attention=with_alignment,
