@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -78,8 +78,8 @@ class CTranslate2Searcher(Searcher):
         # No translation has padding or a second beginning, nor placeholders and marks of terms: nobody can demand them.
         known = set(model.src_vocabulary.tokens) & set(model.tgt_vocabulary.tokens)
         reserved = (*make_placeholders(MAX_PLACEHOLDERS), *TERM_MARKS)
-        impossible = [SPECIAL_TOKENS[PAD_ID], SPECIAL_TOKENS[BOS_ID], *(token for token in reserved if token in known)]
-        self.suppressed = [[token] for token in impossible]
+        impossible = (SPECIAL_TOKENS[PAD_ID], SPECIAL_TOKENS[BOS_ID], *reserved)
+        self.impossible = {token for token in impossible if token in known}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled without the weights, which are loaded again."""
@@ -128,18 +128,36 @@ class CTranslate2Searcher(Searcher):
         return results
 
     def _search_batch(self, sources: Sequence[Ids], n_best: int, with_alignment: bool) -> list[list[Hypothesis]]:
-        results = self._translate(sources, n_best, with_alignment)
+        results = self._find_possible(sources, n_best, with_alignment)
         hypotheses = [self._hypotheses(result, source) for result, source in zip(results, sources, strict=True)]
         if self.options.replace_unknown and not with_alignment:
             # Only unknown words ask for the attention of their sentences.
             unknown = [n for n, ranked in enumerate(hypotheses) if any(UNK_ID in best.ids for best in ranked)]
-            again = self._translate([sources[n] for n in unknown], n_best, True)
+            again = self._find_possible([sources[n] for n in unknown], n_best, True)
             for n, result in zip(unknown, again, strict=True):
                 attended = self._hypotheses(result, sources[n])
                 hypotheses[n] = [replace(hypothesis, alignment=None) for hypothesis in attended]
         return [self._within_limit(source, ranked) for source, ranked in zip(sources, hypotheses, strict=True)]
 
-    def _translate(self, sources: Sequence[Ids], n_best: int, with_alignment: bool) -> list[Any]:
+    def _find_possible(self, sources: Sequence[Ids], n_best: int, with_alignment: bool) -> list[Any]:
+        """CTranslate2's results without impossible tokens.
+
+        Only those that have one are searched again without: CTranslate2 then deals out the tokens' probability to the
+        others, which changes scores.
+        """
+        results = self._translate(sources, n_best, with_alignment)
+        wrong = [n for n, result in enumerate(results) if self._has_impossible(result)]
+        again = self._translate([sources[n] for n in wrong], n_best, with_alignment, self.impossible)
+        for n, result in zip(wrong, again, strict=True):
+            results[n] = result
+        return results
+
+    def _has_impossible(self, result: Any) -> bool:
+        return any(not self.impossible.isdisjoint(tokens) for tokens in result.hypotheses)
+
+    def _translate(
+        self, sources: Sequence[Ids], n_best: int, with_alignment: bool, suppressed: Collection[str] = ()
+    ) -> list[Any]:
         """CTranslate2's results. All have the same limit of the length, and those of short sources are cut afterwards.
 
         In a beam, the attention of the first word is only right if the sentence is the only one of its batch.
@@ -158,7 +176,7 @@ class CTranslate2Searcher(Searcher):
             max_decoding_length=self._lengths().longest,
             max_input_length=0,
             max_batch_size=1 if is_alone else 0,
-            suppress_sequences=self.suppressed,
+            suppress_sequences=[[token] for token in sorted(suppressed)] or None,
             return_end_token=True,
             return_scores=True,
             return_attention=with_alignment,
