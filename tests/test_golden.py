@@ -35,13 +35,19 @@ def test_the_data_directory_has_the_ids_it_had(here: Path) -> None:
     assert [data.src_vocabulary.tokens, data.tgt_vocabulary.tokens] == EXPECTED["vocabularies"]
 
 
+@pytest.mark.parametrize("form", ["model", "onnx"])
 @pytest.mark.parametrize(
     ("beam_size", "batch_size"), [("1", 64), ("4", 1), ("4", 64), pytest.param("1", 1, marks=pytest.mark.soak)]
 )
-def test_the_model_gives_the_translations_it_gave(here: Path, cli: Cli, beam_size: str, batch_size: int) -> None:
+def test_the_model_and_its_export_give_the_translations_it_gave(
+    here: Path, cli: Cli, form: str, beam_size: str, batch_size: int
+) -> None:
+    if form != "model":
+        pytest.importorskip("onnxruntime")
+        assert cli("export", "--model", "model", "--to", form, "--output", form).code == 0
     Path("in.txt").write_text("".join(f"{line}\n" for line in EXPECTED["sources"]), encoding="utf-8")
     options = ["--beam-size", beam_size, "--batch-size", batch_size, "--no-split-sentences"]
-    assert cli("translate", "--model", "model", "--input", "in.txt", "--output", "out.txt", *options).code == 0
+    assert cli("translate", "--model", form, "--input", "in.txt", "--output", "out.txt", *options).code == 0
     assert Path("out.txt").read_text(encoding="utf-8").split("\n")[:-1] == EXPECTED["translations"][beam_size]
 
 

@@ -41,6 +41,8 @@ results = translator.translate_batch(
 print(target.decode(results[0].hypotheses[0]))
 ```
 
+`nmt` itself takes this folder for a model, and does with the text what is listed here: `nmt serve --model FOLDER`.
+
 {remarks}
 """
 

@@ -32,6 +32,8 @@ USAGE = """# {config.name} in ONNX
 vocabularies, ids of special tokens and limits. Every input and output has a row for each hypothesis: a beam selects
 rows of memory and state.
 
+`nmt` itself takes this folder for a model, and does with the text what is listed here: `nmt serve --model FOLDER`.
+
 {remarks}
 
 """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import torch
@@ -12,9 +13,11 @@ from torch import Tensor
 from nmt.runtimes.folder import ExportedModel, reading
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Advance, Ids, Searcher, ignore
-from nmt.system.errors import ConfigError
-from nmt.text.placeholders import reserved_tokens
-from nmt.text.vocabulary import EOS_ID, SPECIAL_TOKENS, UNK_ID
+from nmt.system.errors import CheckpointError, ConfigError
+from nmt.system.files import read_json
+from nmt.system.limits import MAX_TEXT_FILE
+from nmt.text.placeholders import MAX_PLACEHOLDERS, TERM_MARKS, make_placeholders
+from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 
 if TYPE_CHECKING:
     from nmt.config import DecodeSection
@@ -72,8 +75,11 @@ class CTranslate2Searcher(Searcher):
         self._device = device
         self.program = program or _load(model, device)
         self.max_source_length = _positions(model.config.model.encoder)
-        # Placeholders and marks of terms are no words of a translation that nobody has asked for.
-        self.suppressed = [[token] for token in reserved_tokens(model.config.text)]
+        # No translation has padding or a second beginning, nor placeholders and marks of terms: nobody can demand them.
+        known = set(model.src_vocabulary.tokens) & set(model.tgt_vocabulary.tokens)
+        reserved = (*make_placeholders(MAX_PLACEHOLDERS), *TERM_MARKS)
+        impossible = (SPECIAL_TOKENS[PAD_ID], SPECIAL_TOKENS[BOS_ID], *reserved)
+        self.impossible = {token for token in impossible if token in known}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled without the weights, which are loaded again."""
@@ -122,17 +128,36 @@ class CTranslate2Searcher(Searcher):
         return results
 
     def _search_batch(self, sources: Sequence[Ids], n_best: int, with_alignment: bool) -> list[list[Hypothesis]]:
-        results = self._translate(sources, n_best, with_alignment)
+        results = self._find_possible(sources, n_best, with_alignment)
         hypotheses = [self._hypotheses(result, source) for result, source in zip(results, sources, strict=True)]
         if self.options.replace_unknown and not with_alignment:
             # Only unknown words ask for the attention of their sentences.
             unknown = [n for n, ranked in enumerate(hypotheses) if any(UNK_ID in best.ids for best in ranked)]
-            again = self._translate([sources[n] for n in unknown], n_best, True)
+            again = self._find_possible([sources[n] for n in unknown], n_best, True)
             for n, result in zip(unknown, again, strict=True):
-                hypotheses[n] = self._hypotheses(result, sources[n])
+                attended = self._hypotheses(result, sources[n])
+                hypotheses[n] = [replace(hypothesis, alignment=None) for hypothesis in attended]
         return [self._within_limit(source, ranked) for source, ranked in zip(sources, hypotheses, strict=True)]
 
-    def _translate(self, sources: Sequence[Ids], n_best: int, with_alignment: bool) -> list[Any]:
+    def _find_possible(self, sources: Sequence[Ids], n_best: int, with_alignment: bool) -> list[Any]:
+        """CTranslate2's results without impossible tokens.
+
+        Only those that have one are searched again without: CTranslate2 then deals out the tokens' probability to the
+        others, which changes scores.
+        """
+        results = self._translate(sources, n_best, with_alignment)
+        wrong = [n for n, result in enumerate(results) if self._has_impossible(result)]
+        again = self._translate([sources[n] for n in wrong], n_best, with_alignment, self.impossible)
+        for n, result in zip(wrong, again, strict=True):
+            results[n] = result
+        return results
+
+    def _has_impossible(self, result: Any) -> bool:
+        return any(not self.impossible.isdisjoint(tokens) for tokens in result.hypotheses)
+
+    def _translate(
+        self, sources: Sequence[Ids], n_best: int, with_alignment: bool, suppressed: Collection[str] = ()
+    ) -> list[Any]:
         """CTranslate2's results. All have the same limit of the length, and those of short sources are cut afterwards.
 
         In a beam, the attention of the first word is only right if the sentence is the only one of its batch.
@@ -151,7 +176,7 @@ class CTranslate2Searcher(Searcher):
             max_decoding_length=self._lengths().longest,
             max_input_length=0,
             max_batch_size=1 if is_alone else 0,
-            suppress_sequences=self.suppressed or None,
+            suppress_sequences=[[token] for token in sorted(suppressed)] or None,
             return_end_token=True,
             return_scores=True,
             return_attention=with_alignment,
@@ -237,6 +262,7 @@ def _load(model: ExportedModel, device: torch.device) -> Any:
     import ctranslate2
 
     with reading(model):
+        _check_vocabularies(model)
         return ctranslate2.Translator(
             str(model.path),
             device=device.type,
@@ -244,6 +270,15 @@ def _load(model: ExportedModel, device: torch.device) -> Any:
             inter_threads=1,
             intra_threads=torch.get_num_threads(),
         )
+
+
+def _check_vocabularies(model: ExportedModel) -> None:
+    """Check that CTranslate2, which is given tokens, has the ids that they have here."""
+    shared = model.path / "shared_vocabulary.json"
+    for side, vocabulary in (("source", model.src_vocabulary), ("target", model.tgt_vocabulary)):
+        path = shared if shared.exists() else model.path / f"{side}_vocabulary.json"
+        if read_json(path, MAX_TEXT_FILE) != vocabulary.tokens:
+            raise CheckpointError(f"{path}: has other words than the text of the export; export the model again")
 
 
 def _positions(section: Any) -> int:

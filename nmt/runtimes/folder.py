@@ -133,8 +133,10 @@ def load_export(directory: Path, allowed_classes: Collection[str] = ()) -> Expor
             f"{directory}: has no {METADATA}: an earlier nmt exported it for other programs only; export again"
         )
     try:
+        for path in directory.iterdir():  # the program reads more files than those of the graph
+            check_file(path, directory)
         for name in runtime.files:
-            if not check_file(directory / name, directory).is_file():
+            if not (directory / name).is_file():
                 raise CheckpointError(f"{directory / name}: missing; the export is incomplete")
         folder = read_folder(directory, directory / METADATA, directory / runtime.files[-1], allowed_classes)
     except OSError as error:

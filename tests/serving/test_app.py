@@ -14,6 +14,7 @@ import pytest
 from real_server import GOLDEN_MODEL, Records, golden, recording, serving
 from safetensors.torch import load_file, save_file
 
+import nmt
 from nmt.serving.serve import open_directions
 from nmt.system.errors import ConfigError
 from nmt.translation.loading import LoadSettings
@@ -44,6 +45,28 @@ def strict() -> Iterator[httpx.Client]:
     """A client of a server with small limits."""
     with serving(limits=STRICT) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The golden model as ONNX Runtime reads it."""
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    return nmt.export(GOLDEN_MODEL, to="onnx", output=tmp_path_factory.mktemp("export") / "golden-onnx")
+
+
+def test_an_export_is_served_as_its_model_is(exported: Path) -> None:
+    texts = [TEXT, "The old woman reads a book. She sleeps.", "Write to info@example.com about 2386 books.", "OPEN IT"]
+    (own,) = open_directions([GOLDEN_MODEL], LoadSettings("cpu"))
+    with serving(*open_directions([exported], LoadSettings("cpu"))) as served:
+        found = ask(served, q=texts, alternatives=2)
+        assert found.json()["translatedText"] == [each.text for each in own.translator.translate(texts)]
+        assert len(found.json()["alternatives"][0]) == 2
+        (model,) = served.get("/health").json()["models"]
+        weights = hashlib.sha256((exported / "decoder.onnx").read_bytes()).hexdigest()
+        assert model["identity"] == found.headers["model-identity"] == weights[:12]
+        refused = served.post("/explore", json={"q": TEXT, "source": "en", "target": "de"})
+        assert error_of(refused, 400).endswith("en-de is an export, which does not show the inside of its model")
 
 
 def ask(client: httpx.Client, **fields: Any) -> httpx.Response:

@@ -1,0 +1,83 @@
+"""The graphs of a folder as a stepper of the search."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import GOLDEN_MODEL, Refusal
+
+import nmt
+from nmt.search.beam_tree import BeamTree
+from nmt.translation.translator import Translator
+
+pytest.importorskip("onnxruntime")
+onnx = pytest.importorskip("onnx")
+
+SENTENCE = "The old woman reads a book."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return nmt.export(GOLDEN_MODEL, to="onnx", output=tmp_path_factory.mktemp("onnx") / "out")
+
+
+@pytest.fixture(scope="module")
+def translators(folder: Path) -> tuple[Translator, Translator]:
+    """The model, and its export."""
+    return nmt.load(GOLDEN_MODEL), nmt.load(folder)
+
+
+def test_a_translation_begins_with_given_words(translators: tuple[Translator, Translator]) -> None:
+    own, other = (each.complete([SENTENCE], ["Das "], n_best=3) for each in translators)
+    assert [ranked.text for ranked in other[0]] == [ranked.text for ranked in own[0]]
+    assert all(ranked.text.startswith("Das ") for ranked in other[0])
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"decode.sampling": {"temperature": 1.0, "seed": 3}},
+        {"decode.coverage_penalty": 0.5},
+        {"decode.no_repeat_ngram_size": 1},
+        {"decode.min_length": 12},
+    ],
+)
+def test_every_setting_of_the_search_holds(folder: Path, overrides: dict[str, object]) -> None:
+    lines = [SENTENCE, "I am old.", "Tom sleeps."]
+    own, other = (nmt.load(path, overrides=overrides).translate(lines, 3) for path in (GOLDEN_MODEL, folder))
+    plain = nmt.load(GOLDEN_MODEL).translate(lines, 3)
+    texts = [[[each.text for each in ranked] for ranked in found] for found in (own, other, plain)]
+    assert texts[0] == texts[1]
+    assert texts[0] != texts[2]  # the setting matters
+
+
+def test_the_beam_is_shown(translators: tuple[Translator, Translator]) -> None:
+    def count(tree: BeamTree) -> list[int]:
+        return [len(tree.nodes), *tree.best]
+
+    ids = translators[0].processor.src_vocabulary.encode(translators[0].reader.tokenize([SENTENCE])[0])
+    own, other = (each.grow_tree(ids) for each in translators)
+    assert count(other) == count(own)
+
+
+def test_a_graph_that_reads_another_file_is_refused(folder: Path, tmp_path: Path, refusal: Refusal) -> None:
+    """Weights outside the file would be read from wherever the graph says."""
+    stranger = tmp_path / "stranger"
+    nmt.export(GOLDEN_MODEL, to="onnx", output=stranger)
+    (stranger / "decoder.onnx").unlink()
+    model = onnx.load(folder / "decoder.onnx")
+    onnx.save_model(model, stranger / "decoder.onnx", save_as_external_data=True, location="weights", size_threshold=0)
+    said = refusal("translate", "a", "--model", stranger)
+    assert said.endswith("decoder.onnx: has weights in another file, which is not read; export the model again")
+
+
+def test_the_state_of_a_search_keeps_what_belongs_to_sentences(translators: tuple[Translator, Translator]) -> None:
+    """Sources of unlike lengths in a beam, some of which end long before others."""
+    lines = [SENTENCE, "a", "I am old.", " ".join([SENTENCE[:-1]] * 3), "Tom."]
+    own, other = (each.translate(lines, 4, with_alignment=True) for each in translators)
+    for ranked, found in zip(own, other, strict=True):
+        assert [each.text for each in found] == [each.text for each in ranked]
+        for one, two in zip(ranked, found, strict=True):
+            assert one.alignment is not None
+            assert two.alignment is not None
+            torch.testing.assert_close(two.alignment, one.alignment, atol=1e-4, rtol=0)
