@@ -72,8 +72,8 @@ def test_every_head_is_measured(transformer: Path, project: Project, cli: Cli, t
     related = tmp_path / "relations.txt"
     related.write_text("next:0-1 next:1-2\n\n")
     measured = ["--all-heads", "--relations", related, "--json", tmp_path / "related.json"]
-    shown = cli("attention", "--model", transformer, *files, *measured).out
-    assert len(re.findall(r"^encoder \d\.\d\tnext\t\d\.\d\d\t\d\.\d\d\t\d\.\d\d$", shown, re.MULTILINE)) == 8
+    table = cli("attention", "--model", transformer, *files, *measured).out
+    assert len(re.findall(r"^encoder \d\.\d\tnext\t\d\.\d\d\t\d\.\d\d\t\d\.\d\d$", table, re.MULTILINE)) == 8
     for head in json.loads((tmp_path / "related.json").read_text())["all_heads"]["self_attention"]:
         names = ["next"] if head["part"] == "encoder" else []
         assert list(head["relations"]) == names

@@ -129,7 +129,7 @@ def make_model(folder: Path, processor: TextProcessor, *settings: str) -> SavedM
         model.decoder.output.bias[EOS_ID] -= 2
     (folder / "text").mkdir(parents=True)
     processor.save(folder / "text")
-    return SavedModel(folder, config, round_weights(model), *vocabularies, {})
+    return SavedModel(folder, config, *vocabularies, {}, round_weights(model))
 
 
 def test_a_row_is_rounded_to_steps_of_its_largest_weight() -> None:
