@@ -21,7 +21,7 @@ from nmt.interface.app import command as nmt_command
 from nmt.interface.command import without_types
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = (".github", "configs", "data/sample", "nmt", "scripts")
+FOLDERS = (".github", "configs", "data/sample", "nmt", "notebooks", "scripts")
 """Folders whose Markdown files are pages, besides README.md, CHANGELOG.md and docs."""
 MOVED = {"docs/": "", ".github/": "development/"}
 """Beginnings of paths in the repository, and in the site."""
@@ -98,7 +98,7 @@ def without_table_of_keys(markdown: str, page: str) -> str:
 
 
 def with_wide_lists(lines: list[str]) -> list[str]:
-    """Indent what belongs to list items by four spaces, as mkdocs asks for; on GitHub the width of the mark is enough."""
+    """Indent what belongs to a list item by four spaces, as mkdocs asks; on GitHub the width of the mark is enough."""
     result: list[str] = []
     position = 0
     while position < len(lines):
