@@ -16,7 +16,8 @@ from nmt.system.files import PACKAGE
 from nmt.system.version import __version__
 
 ROOT = PACKAGE.parent
-FOLDERS = [ROOT / name for name in (".github", "configs", "data/sample", "docs", "nmt", "notebooks", "scripts", "tests")]
+NAMES = (".github", "configs", "data/sample", "docs", "nmt", "notebooks", "scripts", "tests")
+FOLDERS = [ROOT / name for name in NAMES]
 FILES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
