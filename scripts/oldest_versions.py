@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
-EXTRAS = ("sparse", "serve", "export", "tensorboard")
-"""The extras that users install; tools for developers may be of any version."""
+TOOLS = {"dev", "docs"}
+"""Extras of developers, whose libraries may be of any version."""
 
 
 def oldest_versions(project: dict[str, Any]) -> list[str]:
@@ -25,10 +25,10 @@ def oldest_versions(project: dict[str, Any]) -> list[str]:
     Raises:
         ValueError: A library has no lower bound.
     """
-    extras = project["optional-dependencies"]
     requirements = list(project["dependencies"])
-    for extra in EXTRAS:
-        requirements += extras[extra]
+    for extra, libraries in project["optional-dependencies"].items():
+        if extra not in TOOLS:
+            requirements += libraries
     versions = []
     for requirement in requirements:
         bound = re.match(r"([\w.-]+)>=([\w.]+)", requirement)

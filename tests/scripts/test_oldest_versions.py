@@ -1,11 +1,11 @@
 """The oldest libraries that the project admits, as pip takes them."""
 
 import pytest
-from oldest_versions import EXTRAS, oldest_versions
+from oldest_versions import oldest_versions
 
 
 def project(*dependencies: str) -> dict[str, object]:
-    extras = {extra: [] for extra in EXTRAS} | {"serve": ["lxml>=6"], "dev": ["pytest>=8"]}
+    extras = {"serve": ["lxml>=6"], "dev": ["pytest>=8"]}
     return {"dependencies": list(dependencies), "optional-dependencies": extras}
 
 
