@@ -24,7 +24,7 @@ _HANDLE = r"(?<![\w@#&])[@#][^\W_][\w-]*"
 _EMOJI = rf"[0-9#*]\ufe0f?\u20e3|[{PICTURES}][{PICTURES}\ufe0e\ufe0f\u200d\u20e3\U000e0020-\U000e007f]*"
 _NUMBER = (
     r"(?<!\w)\d{4}-\d\d-\d\dT[\d:.]*\d(?:Z|[+-]\d\d:?\d\d)?(?!\w)"  # a date with its time
-    r"|(?<!\w)\+\d[\d ()/-]{5,20}\d(?!\w)"  # a telephone number
+    r"|(?<!\w)\+\d[\d ()/-]{5,20}\d(?!\w|[:./-]\d)"  # a telephone number, not the beginning of a date behind it
     r"|(?<![\w.,])[+\-\u2212]?\d{1,3}(?:[\u00a0\u202f]\d{3})+(?!\w)"  # thousands by spaces
     r"|(?<![\w.,])[+\-\u2212]?\.?\d(?:[\d.,:/'\u2019\u066b\u066c\u2013-]*\d)?(?!\w)"
     r"|(?<![\w.-])[^\W\d_]{1,20}\d[\w.]*(?<![.])(?!\w)"  # a name or version with digits: v1.2.3, B2B
