@@ -1,14 +1,15 @@
 """Copies of pairs with the translations of some words beside them, from which a model learns to obey a glossary.
 
 Dinu et al. (2019) write the translation of a term into the source. Here it stands there in its most frequent form, and
-the target has the form that the sentence needs, so that the model learns to inflect it. Half of the translations are
-made-up words with the same endings: those the model cannot know, and learns to copy.
+the target has the form that the sentence needs, so that the model learns to inflect it. A third of the translations are
+those of the pair, a third other words of the lexicon and a third made-up words, each with the endings of the real one:
+those the model cannot guess, and learns to copy.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nmt.corpus import Pair
@@ -20,6 +21,8 @@ MOST = 3
 """Maximum number of annotated words in a pair."""
 SHORTEST_STEM = 3
 """Letters that two forms of a word have in common at least."""
+MOST_TRIED = 8
+"""Translations among which another one is looked for."""
 LONGEST_ENDING = 4
 """Letters in which two forms of a word differ at most."""
 CONSONANTS = "bcdfghjklmnprstvwz"
@@ -50,16 +53,17 @@ def annotate_terms(lexicon: Mapping[str, str], pair: Pair, chance: random.Random
     Args:
         lexicon: Words in small letters with their translations in their usual form.
         pair: The pair.
-        chance: Which words, and which of their translations are made up.
+        chance: Which words, and what becomes of their translations.
     """
     terms = find_terms(pair, lexicon)
+    if not terms:
+        return pair
+    translations = list(lexicon.values())
     number = min(len(terms), chance.randint(1, MOST))
     src: dict[tuple[int, int], str] = {}
     tgt: dict[tuple[int, int], str] = {}
     for term in chance.sample(terms, number):
-        stem = term.stem
-        if chance.random() < 0.5:
-            stem = make_stem(chance, has_capital=stem[0].isupper())
+        stem = choose_stem(term.stem, translations, chance)
         word = pair.src[slice(*term.src)]
         src[term.src] = annotate(word, stem + term.usual_form)
         tgt[term.tgt] = stem + term.form
@@ -107,6 +111,19 @@ def find_stem(word: str, form: str) -> str:
             break
         length += 1
     return word[:length]
+
+
+def choose_stem(stem: str, translations: Sequence[str], chance: random.Random) -> str:
+    """The stem of a translation itself, another translation with as large a first letter, or a made-up stem."""
+    has_capital = stem[0].isupper()
+    kind = chance.randrange(3)
+    if kind == 0:
+        return stem
+    if kind == 1:
+        for word in chance.sample(translations, min(MOST_TRIED, len(translations))):
+            if word[0].isupper() == has_capital and len(word) > SHORTEST_STEM:
+                return word
+    return make_stem(chance, has_capital=has_capital)
 
 
 def make_stem(chance: random.Random, *, has_capital: bool) -> str:

@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections import Counter
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_terms_have_one_translation(src: str, tgt: str, expected: list[tuple[str
 
 def test_translations_stand_beside_their_terms_and_the_endings_stay() -> None:
     pair = Pair("The dog sees a car.", "Der Hund sieht Autos.")
-    made_up = 0
+    kinds = Counter[tuple[bool, bool]]()
     for seed in range(100):
         src, tgt = annotate_terms(LEXICON, pair, random.Random(seed))
         notes = re.findall(r"(\w+)⟦=⟧ (\w+)⟦;⟧", src)
@@ -56,10 +57,13 @@ def test_translations_stand_beside_their_terms_and_the_endings_stay() -> None:
         expected = pair.tgt
         for term, translation in notes:
             assert translation[0].isupper()
-            expected = expected.replace(LEXICON[term], translation)
-            made_up += translation != LEXICON[term]
+            expected = expected.replace(LEXICON[term], f"<{term}>")
+        for term, translation in notes:
+            expected = expected.replace(f"<{term}>", translation)
+            kinds[translation in LEXICON.values(), translation == LEXICON[term]] += 1
         assert tgt == expected  # Autos: the stem changes, the ending does not
-    assert 30 < made_up < 130  # half of 1.5 terms of each pair
+    assert set(kinds) == {(True, True), (True, False), (False, False)}  # its own, that of another word, made up
+    assert all(20 < number < 110 for number in kinds.values())  # a third each of 1.5 terms of each of 100 pairs
 
 
 def test_a_pair_without_terms_stays() -> None:
