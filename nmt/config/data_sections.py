@@ -104,7 +104,7 @@ class AugmentSection(Section):
     placeholders: Share = key(0.0, unit="share")
     """Placeholders (text.placeholders) for numbers, names and words with their translations, the same on both sides."""
     terms: Share = key(0.0, unit="share")
-    """The translations of some words beside them (text.term_marks), some of them other or made-up words, in their usual form."""
+    """The translations of some words (text.term_marks) beside them, some of which are other or made-up words."""
     joined: Share = key(0.0, unit="share")
     """The pair and others after it, chosen at random, as one long pair."""
     joined_words: Positions = key(100, unit="words")
