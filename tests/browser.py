@@ -165,7 +165,8 @@ class Page:
             return False
 
     def type(self, text: str) -> None:
-        """Insert text where the focus is."""
+        """Insert text where the focus is; a page gives its field the focus when it is first drawn."""
+        self.wait_for("document.activeElement !== document.body")
         self.call("Input.insertText", text=text)
 
     def click(self, name: str) -> None:

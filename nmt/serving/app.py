@@ -56,6 +56,7 @@ from nmt.system.errors import NmtError, is_out_of_memory, shorten
 from nmt.system.messages import Parameter
 from nmt.text.languages import language_name
 from nmt.translation.document import Document, read_plain_text
+from nmt.translation.files.file_format import FileFormat
 from nmt.translation.files.registry import supported_suffixes
 from nmt.translation.reader import Passage, Reader
 from nmt.translation.translation import Translation
@@ -260,13 +261,7 @@ class Service:
         """Translate a file, all of which stays but its texts; the translation can be fetched for an hour."""
         kind = find_format(upload)
         with self._pool.in_use() as directions:
-            source = asked.source
-            target = asked.target
-            document = await asyncio.to_thread(read_document, upload, kind, "", target, self.limits)
-            if source == AUTO:
-                sample = " ".join(segment.text for segment in document.segments)[: self.limits.max_characters]
-                source = _detect(directions, sample, target).language
-            direction = _find(directions, source, target)
+            direction = await asyncio.to_thread(self._choose_direction, directions, upload, kind, asked)
             languages = direction.direction
             document = await asyncio.to_thread(
                 read_document, upload, kind, languages.source, languages.target, self.limits
@@ -281,11 +276,21 @@ class Service:
         content = await asyncio.to_thread(document.write, rendered)
         name = PurePath(upload.name)
         try:
-            key = await asyncio.to_thread(self.downloads.add, f"{name.stem}_{target}{name.suffix}", content)
+            key = await asyncio.to_thread(self.downloads.add, f"{name.stem}_{asked.target}{name.suffix}", content)
         except FolderFull:
             raise HTTPException(503, "too many translated files wait to be fetched; try again later", RETRY) from None
         asyncio.get_running_loop().call_later(self.limits.keep_seconds + 1, self.downloads.delete_old)
         return FileReply(translatedFileUrl=f"{root}{DOWNLOAD}/{key}")
+
+    def _choose_direction(
+        self, directions: Directions, upload: Upload, kind: FileFormat | None, asked: FileRequest
+    ) -> ServedDirection:
+        """The direction of a request; a language to be detected takes a reading of the file of its own."""
+        if asked.source != AUTO:
+            return _find(directions, asked.source, asked.target)
+        document = read_document(upload, kind, "", asked.target, self.limits)
+        sample = " ".join(segment.text for segment in document.segments)[: self.limits.max_characters]
+        return _find(directions, _detect(directions, sample, asked.target).language, asked.target)
 
     async def _translate_slice(
         self, part: Slice, direction: ServedDirection, reader: Reader, record: Record, client: Hashable
