@@ -14,17 +14,14 @@ from typing import NamedTuple
 
 from nmt.corpus import Pair
 from nmt.corpus.lexicon import WORD
+from nmt.text.inflection import SHORTEST_STEM, find_stem, is_form
 from nmt.text.placeholders import annotate
 from nmt.text.spans import replace_places
 
 MOST = 3
 """Maximum number of annotated words in a pair."""
-SHORTEST_STEM = 3
-"""Letters that two forms of a word have in common at least."""
 MOST_TRIED = 8
 """Translations among which another one is looked for."""
-LONGEST_ENDING = 4
-"""Letters in which two forms of a word differ at most."""
 CONSONANTS = "bcdfghjklmnprstvwz"
 VOWELS = "aeiou"
 
@@ -92,25 +89,6 @@ def find_terms(pair: Pair, lexicon: Mapping[str, str]) -> list[Term]:
         stem = find_stem(form[0], translation)
         terms.append(Term(match.span(), form.span(), stem, form[0][len(stem) :], translation[len(stem) :]))
     return terms
-
-
-def is_form(word: str, translation: str) -> bool:
-    """True if a word differs from a translation only in a short ending."""
-    stem = len(find_stem(word, translation))
-    if word == translation:
-        return stem >= SHORTEST_STEM
-    longer = max(len(word), len(translation))
-    return stem > SHORTEST_STEM and longer - stem <= LONGEST_ENDING and 2 * stem > longer
-
-
-def find_stem(word: str, form: str) -> str:
-    """The letters with which two words begin."""
-    length = 0
-    for letter, same in zip(word, form, strict=False):
-        if letter != same:
-            break
-        length += 1
-    return word[:length]
 
 
 def choose_stem(stem: str, translations: Sequence[str], chance: random.Random) -> str:

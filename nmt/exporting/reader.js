@@ -29,11 +29,12 @@ function untitle(text, processor) {
 }
 
 const END_MARKS = ".!?\u2026\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4", WIDE_MARKS = "\u3002\uff01\uff0e\uff1f\uff61";
-const QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a", OPENING = "(\\[\\{\u300c\u300e\uff08\u00bf\u00a1\u2013\u2014\\-";
+const QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a", DASHES = "\u2013\u2014\\-";
+const OPENING = `(\\[\\{\u300c\u300e\uff08\u00bf\u00a1${DASHES}`;
 const BOUNDARY = new RegExp(
   `(?<![${END_MARKS}${WIDE_MARKS}])(?<end>[${END_MARKS}${WIDE_MARKS}]+)` +
   `(?:(?<=[${WIDE_MARKS}])[\u2019\u201d\u300d\u300f\uff09]*\\s*|(?<=[${END_MARKS}])[${QUOTES})\\]\\}]*\\s+)` +
-  `(?=[${QUOTES}${OPENING}]*(?<first>[^\\s${END_MARKS}${WIDE_MARKS}]))`, "gu");
+  `(?=(?:[${DASHES}]\\s+)?[${QUOTES}${OPENING}]*(?<first>[^\\s${END_MARKS}${WIDE_MARKS}]))`, "gu");
 const PICTURE = "\u2600-\u27bf\u2b50\u2b55\u{1f000}-\u{1faff}";
 const EMOJI = new RegExp(`[${PICTURE}][${PICTURE}${END_MARKS}${WIDE_MARKS}\ufe0e\ufe0f\u200d\u20e3\\s]*`, "gu");
 const rules = data.abbreviations && Object.fromEntries(Object.entries(data.abbreviations).map(([name, words]) => [name, Array.isArray(words) ? new Set(words) : words]));
@@ -121,6 +122,13 @@ function chooseWay(sentence, model) {
   return spans.every(({ kind }) => kind === "number") ? "plain" : "numbers";
 }
 
+/** A sentence of which the translation lacks a span, and how it is read again: first with its inflected terms as they are. */
+function readAgain(sentence, way, model) {
+  if (!inflectedTerms(sentence, model).length) return { asked: sentence, way: NEXT_WAY[way] };
+  const kept = sentence.kept.map((span) => (span.kind === "inflected" ? { ...span, kind: "term" } : span)), asked = { ...sentence, kept };
+  return { asked, way: chooseWay(asked, model) };
+}
+
 /** A sentence as a model reads it: its text, what stands in for its spans, and whether its translation is set in capitals. */
 function draft(sentence, way, model) {
   const { written, kept } = sentence, { placeholders } = model.reserved, { annotated, spans } = annotateTerms(sentence, model);
@@ -132,11 +140,13 @@ function draft(sentence, way, model) {
   if (standIns.length < spans.length) way = "without";
   const text = way === "without" ? takeOut(annotated, spans) : standIn(annotated, spans, standIns), isSmall = isReadSmall(text, model.processor);
   const cased = isSmall ? capitalize(text) : text;
-  return { whole, way, standIns, spans, annotated, isSmall, text: data.source === "en" ? untitle(cased, model.processor) : cased };
+  const inflected = inflectedTerms(sentence, model).map((span) => span.text);
+  return { whole, way, standIns, spans, annotated, inflected, isSmall, text: data.source === "en" ? untitle(cased, model.processor) : cased };
 }
 
 /** A translation as the model wrote it with the spans of its sentence, null if one is missing; `link` finds linked words. */
-function finish(translation, { way, standIns, spans, annotated, isSmall }, link) {
+function finish(translation, { way, standIns, spans, annotated, inflected, isSmall }, link) {
+  if (!hasForms(translation, inflected)) return null;
   const text = isSmall ? toCapitals(translation, data.casings[1]) : translation;
   if (way === "without") return protection.place(text, annotated, spans, link(takeOut(annotated, spans), text));
   return spans.length ? putBack(text, spans, standIns, annotated) : text;

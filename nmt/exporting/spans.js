@@ -119,12 +119,38 @@ function standIn(sentence, kept, texts) {
   return parts.join("") + sentence.slice(end);
 }
 
+/** The terms of a sentence that the model inflects; a model without marks for them inflects none. */
+function inflectedTerms({ kept }, { reserved: { marks } }) {
+  return marks.length ? kept.filter(({ kind }) => kind === "inflected") : [];
+}
+
+const SHORTEST_STEM = 3, LONGEST_ENDING = 4; // letters that forms of a word have in common, and in which they differ
+
+/** True if a word is a term, or differs from it only in a short ending: is_form of nmt/text/inflection.py. */
+function isForm(word, term) {
+  const letters = [...word], others = [...term], longer = Math.max(letters.length, others.length);
+  let stem = 0;
+  while (stem < Math.min(letters.length, others.length) && letters[stem] === others[stem]) stem += 1;
+  return word === term || (stem > SHORTEST_STEM && longer - stem <= LONGEST_ENDING && 2 * stem > longer);
+}
+
+/** True if a text has a form of each term, at a place of its own: has_forms of nmt/text/inflection.py. */
+function hasForms(text, terms) {
+  const words = text.match(/[\p{L}\p{N}_]+/gu) ?? [];
+  return terms.every((term) => {
+    const parts = term.match(/[\p{L}\p{N}_]+/gu) ?? [];
+    const place = words.findIndex((_, n) => n + parts.length <= words.length && parts.every((part, k) => isForm(words[n + k], part)));
+    if (place >= 0) words.splice(place, parts.length, "");
+    return place >= 0;
+  });
+}
+
 /** A sentence with the translations of its inflected terms beside them, if a model has marks for them, and its other spans. */
-function annotateTerms({ written, kept }, { reserved: { marks } }) {
-  const isNoted = ({ kind }) => kind === "inflected" && marks.length, notes = kept.filter(isNoted);
+function annotateTerms({ written, kept }, model) {
+  const { marks } = model.reserved, notes = inflectedTerms({ kept }, model);
   const texts = notes.map(({ begin, end, text }) => `${written.slice(begin, end)}${marks[0]} ${text}${marks[1]}`);
   const grown = (place) => notes.reduce((sum, { begin, end }, n) => (end <= place ? sum + texts[n].length - (end - begin) : sum), place);
-  const spans = kept.filter((span) => !isNoted(span)).map((span) => ({ ...span, begin: grown(span.begin), end: grown(span.end) }));
+  const spans = kept.filter((span) => !notes.includes(span)).map((span) => ({ ...span, begin: grown(span.begin), end: grown(span.end) }));
   return { annotated: standIn(written, notes, texts), spans };
 }
 

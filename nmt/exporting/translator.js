@@ -65,12 +65,13 @@
 
   /** Translate a sentence in slices, so that one can go on typing; null if another text was asked for meanwhile. */
   async function translate(model, sentence, isLatest, showPart) {
-    for (let way = chooseWay(sentence, model); ; ) {
-      const unit = draft(sentence, way, model), found = await translateAsRead(model, unit, isLatest, showPart);
+    let asked = sentence;
+    for (let way = chooseWay(asked, model); ; ) {
+      const unit = draft(asked, way, model), found = await translateAsRead(model, unit, isLatest, showPart);
       if (!found || found.isCopied) return found;
       const text = finish(found.text, unit, (src, tgt) => alignWords(model.processor.splitWords(src), splitWords(tgt), found.src, found.tgt, found.rows));
       if (text !== null) return { ...found, text };
-      way = NEXT_WAY[unit.way];
+      ({ asked, way } = readAgain(asked, unit.way, model));
     }
   }
 

@@ -137,6 +137,7 @@ class DemandedWords:
     def __init__(self, demanded: Sequence[Sequence[int]], reserved: Sequence[int] = ()) -> None:
         self.demanded = demanded
         self.reserved = sorted(set(reserved).union(*demanded))
+        self.is_demanding = any(demanded)
         # How often each sentence's translation must have each reserved word, [sentences, reserved words].
         flat: list[int] = []
         for words in demanded:
@@ -151,6 +152,9 @@ class DemandedWords:
     def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor, left: Tensor) -> None:
         """Rule out reserved words that are not missing, the end while one is, and all but them in the last places."""
         reserved = torch.tensor(self.reserved, device=words.device)
+        if not self.is_demanding:
+            log_probs[:, reserved] = -torch.inf
+            return
         present = (words.unsqueeze(2) == reserved).sum(dim=1)  # [R, T], [N] -> [R, N]
         missing = self.counts.to(words.device)[sources] - present
         is_missing = missing > 0

@@ -17,12 +17,13 @@ _QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 """Quotation marks, which open in one language and close in another."""
 _CLOSING = ")\\]}"
 _WIDE_CLOSING = "\u2019\u201d\u300d\u300f\uff09"
-_OPENING = "(\\[{\u300c\u300e\uff08\u00bf\u00a1\u2013\u2014-"
+_DASHES = "\u2013\u2014-"
+_OPENING = f"(\\[{{\u300c\u300e\uff08\u00bf\u00a1{_DASHES}"
 # Each run of characters is tried only once, from its beginning to its end, so that no line takes quadratic time.
 _BOUNDARY = re.compile(
     rf"(?<![{_END}{_WIDE_END}])(?P<end>[{_END}{_WIDE_END}]++)"
     rf"(?:(?<=[{_WIDE_END}])[{_WIDE_CLOSING}]*+\s*+|(?<=[{_END}])[{_QUOTES}{_CLOSING}]*+\s++)"
-    rf"(?=[{_QUOTES}{_OPENING}]*+(?P<first>[^\s{_END}{_WIDE_END}]))"
+    rf"(?=(?:[{_DASHES}]\s++)?+[{_QUOTES}{_OPENING}]*+(?P<first>[^\s{_END}{_WIDE_END}]))"
 )
 _PAUSE = re.compile(r".*[,;:.!?\u2026\u2013\u2014\u060c\u061b\u3001\uff0c\uff1a\uff1b\u3002-]")
 _EMOJI = re.compile(rf"[{PICTURES}][{PICTURES}{_END}{_WIDE_END}\ufe0e\ufe0f\u200d\u20e3\s]*+")

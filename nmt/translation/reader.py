@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from nmt.search.constraint import DemandedWords
 from nmt.system.errors import CONTROL
 from nmt.text.casing import Casing, capitalize, upper
+from nmt.text.inflection import has_forms
 from nmt.text.languages import base_language
 from nmt.text.placeholders import MAX_PLACEHOLDERS, TERM_MARKS, make_placeholders
 from nmt.text.sentences import is_in_capitals, is_title, split_tokens, untitle
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from nmt.translation.protection import Protection
 
 _WORD = re.compile(r"[^\W\d_]+")
+NEXT_WAY: dict[Way, Way] = {"placeholders": "without", "plain": "numbers", "numbers": "without"}
+"""How the spans of a sentence are read after a translation lacks one of them."""
 MAX_SOURCE_LENGTH = 1000
 """Maximum number of source tokens that a model reads at once, less if it has so many positions."""
 
@@ -168,10 +171,16 @@ class Reader:
         before = [gap for gap, parts in zip(gaps, sentences, strict=False) for gap in (gap, *[""] * (len(parts) - 1))]
         return Passage(text, units, (*before, gaps[-1]))
 
-    def read_again(self, unit: Unit, way: Way) -> Unit:
-        """A unit whose spans are read in another way."""
+    def read_again(self, unit: Unit) -> Unit:
+        """A unit of which no translation has all spans, read in another way.
+
+        A term that the model did not inflect is taken over as it is, like every other span. The next way is to leave the
+        spans out.
+        """
+        kept = tuple(_as_term(span) for span in unit.kept)
+        way = NEXT_WAY[unit.way] if kept == unit.kept else self._choose_way(kept)
         with self._tokenizing:
-            text, draft = self._draft(unit.sentence, unit.kept, way)
+            text, draft = self._draft(unit.sentence, kept, way)
             (tokens,) = self.processor.tokenize_source([text])
         return dataclasses.replace(draft, **self._tokens(tokens, draft.is_copied))
 
@@ -179,6 +188,8 @@ class Reader:
         """A translation of a unit with its spans, in capitals if the unit is; None if a span is missing in it."""
         if translation.is_copied and self.splitter is not None:
             return translation
+        if not has_forms(translation.text, [span.text for span in unit.kept if span.kind == "inflected"]):
+            return None
         if unit.is_in_capitals:
             _, casing = self._casings
             translation = dataclasses.replace(translation, text=upper(translation.text, casing))
@@ -306,7 +317,7 @@ class Reader:
         spans = self.protection.find(text)
         if self.has_term_marks:
             return spans
-        return [span._replace(kind="term") if span.kind == "inflected" else span for span in spans]
+        return [_as_term(span) for span in spans]
 
     def _choose_way(self, kept: Sequence[Kept]) -> Way:
         """How a sentence is read first; the terms that the model inflects need no way."""
@@ -392,6 +403,11 @@ class Reader:
         else:
             is_subword = self.processor.src_tokenizer.kind == "subword"
             yield from split_tokens(tokens, self.longest_part, subwords=is_subword)
+
+
+def _as_term(span: Kept) -> Kept:
+    """A span; the translation of an inflected term is taken over as it is."""
+    return span._replace(kind="term") if span.kind == "inflected" else span
 
 
 def _as_text(tokens: Sequence[str], tokenizer: Tokenizer) -> str:

@@ -25,7 +25,7 @@ from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import WORD_BEGINNING
 from nmt.text.vocabulary import EOS_ID
-from nmt.translation.protection import Protection, Way
+from nmt.translation.protection import Protection
 from nmt.translation.reader import MAX_SOURCE_LENGTH, Reader, Unit
 from nmt.translation.repairs import copy_misspelled, is_loop
 from nmt.translation.translation import Translation
@@ -42,8 +42,6 @@ Advance = Callable[[int], object]
 """Called with the number of finished texts."""
 Finish = Callable[[Iterable[int]], object]
 """Called with the numbers of finished sentences."""
-NEXT_WAY: dict[Way, Way] = {"placeholders": "without", "plain": "numbers", "numbers": "without"}
-"""How a sentence is read again whose translation has lost a span."""
 
 
 class Translator:
@@ -406,7 +404,7 @@ class Translator:
                 whole = [self.reader.put_back(unit, translation) for translation in ranked]
                 translations[n] = [translation for translation in whole if translation is not None]
                 if not translations[n]:
-                    again[n] = self.reader.read_again(unit, NEXT_WAY[unit.way])
+                    again[n] = self.reader.read_again(unit)
                 if asked and not with_alignment:
                     translations[n] = [replace(translation, alignment=None) for translation in translations[n]]
             waiting = again

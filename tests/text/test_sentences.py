@@ -38,6 +38,9 @@ from nmt.text.sentences import SentenceSplitter, is_title, split_tokens, untitle
         ("en", ["👍🏽 👩‍🚀", "Well done"]),
         ("en", ["I ❤️ you 3 times", "😍!"]),  # between words it stays
         ("en", ["🥂"]),
+        ("en", ["- Hello!", "- Good morning."]),  # two speakers of a subtitle
+        ("de", ["Kommst du?", "\u2013 Nein."]),
+        ("en", ["He came. - and left"]),
         ("en", ["one sentence. and its end"]),
         ("en", ["..."]),
         ("en", [". . . ! ? ."]),

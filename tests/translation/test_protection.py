@@ -84,6 +84,7 @@ def test_inflected_terms_stand_beside_their_words_and_no_mark_is_written() -> No
     found = translator.translate(text)
     assert all(found.text.count(part) == 1 for part in ("Hund", "old", "3"))
     assert not any(mark in found.text for mark in TERM_MARKS)
+    assert found.text.count("Katze") == 1  # as it is, because the model wrote no form of it
     without_marks = with_placeholders(protection=protection, max_length=8)
     assert "Katze" in without_marks.translate(text).text  # as it is, where the model has no marks
 
