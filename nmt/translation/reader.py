@@ -174,8 +174,8 @@ class Reader:
     def read_again(self, unit: Unit) -> Unit:
         """A unit of which no translation has all spans, read in another way.
 
-        A term that the model did not inflect is taken over as it is, like every other span. The next way is to leave the
-        spans out.
+        A term that the model did not inflect is taken over as it is, like every other span. The next way is to leave
+        the spans out.
         """
         kept = tuple(_as_term(span) for span in unit.kept)
         way = NEXT_WAY[unit.way] if kept == unit.kept else self._choose_way(kept)
