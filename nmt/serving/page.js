@@ -84,7 +84,10 @@ async function translateFile(file) {
     at("saved").hidden = false;
     show("Done");
   } catch (error) {
-    if (!signal.aborted) show(`Not translated: ${error.message}`);
+    if (signal.aborted) return;
+    const { seconds } = error;
+    show(`Not translated: ${error.message}${seconds ? `; trying again in ${seconds} s` : ""}`);
+    if (seconds) setTimeout(() => { if (!signal.aborted) translateFile(file); }, 1000 * seconds); // unless another file came
   }
 }
 

@@ -141,6 +141,20 @@ def test_a_busy_server_is_asked_again_when_it_allows_it(page: Page, records: Rec
 
 @pytest.mark.soak
 @needs_chromium
+def test_a_file_is_sent_again_when_a_busy_server_allows_it(page: Page, records: Records) -> None:
+    with serving(limits={"requests_per_minute": 20}) as client:
+        open_page(page, client)
+        while client.post("/detect", data={"q": "a"}).status_code == 200:
+            pass
+        page.evaluate(f"translateFile(new File([{TEXT!r}], 'a.txt'))")
+        page.wait_for("at('file-status').textContent.includes('trying again in ')")
+        page.wait_for("at('file-status').textContent === 'Done'")
+    found = map(json.loads, records.lines)
+    assert [entry["status"] for entry in found if entry["route"] == "/translate_file"] == [429, 200]
+
+
+@pytest.mark.soak
+@needs_chromium
 def test_the_example_is_swapped_and_copied(page: Page) -> None:
     with serving(("en", "de", golden()), ("de", "en", golden())) as client:
         open_page(page, client)
