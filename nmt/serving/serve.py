@@ -95,9 +95,9 @@ def serve(
     if missing := [name.replace("_", "-") for name in LIBRARIES if importlib.util.find_spec(name) is None]:
         raise ConfigError(f"nmt serve: {', '.join(missing)} not installed: pip install {' '.join(missing)}")
     from nmt.serving.access import Keys, Pages
-    from nmt.serving.app import Service
     from nmt.serving.request_limits import Limits
     from nmt.serving.server import Server, bind
+    from nmt.serving.service import Service
     from nmt.system.signals import without_hangup
 
     limits = Limits(max_characters, max_sentences, max_queue, requests_per_minute, max_file_bytes)

@@ -16,9 +16,10 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.serving.access import Pages, is_loopback
-from nmt.serving.app import App, Service
+from nmt.serving.app import App
 from nmt.serving.log import Format, write
 from nmt.serving.request_limits import MAX_CONNECTIONS, Limits
+from nmt.serving.service import Service
 from nmt.system.errors import ConfigError, printable
 from nmt.system.limits import KIB
 from nmt.system.messages import Message, Parameter

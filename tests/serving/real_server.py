@@ -20,10 +20,10 @@ import nmt
 from nmt.config import Config
 from nmt.models.storage import load_model
 from nmt.serving.access import Keys, Pages
-from nmt.serving.app import Service
 from nmt.serving.directions import Directions, ServedDirection
 from nmt.serving.request_limits import Limits
 from nmt.serving.server import Server, bind
+from nmt.serving.service import Service
 from nmt.text.direction import Direction
 from nmt.translation.translator import Translator
 

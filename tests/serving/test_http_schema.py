@@ -14,10 +14,11 @@ from real_server import golden, golden_config, serving
 
 import nmt
 from nmt.serving.access import Keys, Pages
-from nmt.serving.app import App, Service
+from nmt.serving.app import App
 from nmt.serving.directions import Directions, ServedDirection
 from nmt.serving.http_schema import TranslateReply
 from nmt.serving.request_limits import Limits
+from nmt.serving.service import Service
 from nmt.text.direction import Direction
 
 TEXT = "I am old."

@@ -11,12 +11,12 @@ from real_server import Gated, golden, golden_config, wait_until
 
 import nmt
 from nmt.serving.access import Keys
-from nmt.serving.app import Service
 from nmt.serving.batches import THREAD
 from nmt.serving.directions import Directions, ServedDirection, ServedModel
 from nmt.serving.http_schema import TranslateRequest
 from nmt.serving.log import Record
 from nmt.serving.request_limits import Limits
+from nmt.serving.service import Service
 from nmt.system.errors import ConfigError
 from nmt.text.direction import Direction
 from nmt.translation.translator import Translator
