@@ -65,6 +65,19 @@ def test_every_file_is_reached_from_the_readme() -> None:
     assert reached >= set(FILES)
 
 
+README_OF = {path.parent: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("README.md"))}
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" and path.parent != PACKAGE)
+
+
+def test_every_module_is_named_in_the_readme_of_its_package() -> None:
+    missing = []
+    for path in MODULES:
+        folder = next(parent for parent in path.parents if parent in README_OF)
+        if path.name not in README_OF[folder]:
+            missing.append(path.relative_to(ROOT).as_posix())
+    assert missing == []
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 

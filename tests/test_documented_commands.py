@@ -33,7 +33,7 @@ def shell_lines(path: Path) -> Iterator[str]:
 
 def words_of(line: str) -> list[str]:
     """The words of a command, up to the shell's own."""
-    lexer = shlex.shlex(line.replace("$SETTINGS", ""), posix=True, punctuation_chars=MARKS)
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=MARKS)
     lexer.whitespace_split = True
     words = []
     for word in lexer:
