@@ -179,6 +179,12 @@ def test_the_tables_show_the_ledger() -> None:
         assert tables.with_tables(text) == text
 
 
+def test_the_log_begins_with_the_newest_attempt() -> None:
+    text = (tables.README.parent / "LOG.md").read_text(encoding="utf-8")
+    dates = re.findall(r"^\| (\d{4}-\d\d-\d\d) \|", text, re.MULTILINE)
+    assert dates == sorted(dates, reverse=True) != []
+
+
 def test_results_are_stored_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "LEDGER", tmp_path)
     write_result(RESULT, "plain-1")
