@@ -9,27 +9,18 @@ from pathlib import Path
 
 import pytest
 import yaml
+from markdown_files import FILES, ROOT, without_code
 from PIL import Image
 
 from nmt.config import load_config
-from nmt.system.files import PACKAGE
 from nmt.system.version import __version__
 
-ROOT = PACKAGE.parent
-NAMES = (".github", "configs", "data/sample", "docs", "nmt", "notebooks", "scripts", "tests")
-FOLDERS = [ROOT / name for name in NAMES]
-FILES = [
-    ROOT / "README.md",
-    ROOT / "CHANGELOG.md",
-    *(path for folder in FOLDERS for path in sorted(folder.rglob("*.md"))),
-]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def text_of(path: Path) -> str:
-    """A file without its blocks of code, fenced or indented."""
-    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"^ {4}.*$", "", text, flags=re.MULTILINE)
+    """A file without its blocks of code."""
+    return without_code(path.read_text(encoding="utf-8"))
 
 
 def anchors(path: Path) -> set[str]:

@@ -1,4 +1,4 @@
-"""Words that the project's English does without, in docstrings, messages and help; the reasons are in CONTRIBUTING."""
+"""Words that the project's English does without, in strings and Markdown files; the reasons are in CONTRIBUTING."""
 
 import ast
 import re
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from markdown_files import FILES, ROOT, prose
 
-PACKAGE = Path(__file__).parents[1] / "nmt"
+PACKAGE = ROOT / "nmt"
 SUBSTITUTIONS = {
     r"(?m)(?:^|: )Whether\b(?! to)": "True if",
     r"\bmend(?:s|ed|ing)?\b": "fix",
@@ -26,8 +27,11 @@ SUBSTITUTIONS = {
     r"\bupon\b": "on",
 }
 """What is refused, and what stands there instead."""
-ALLOWED = {"pairs alone": "a label: the pairs by themselves, beside the same pairs with synthetic ones"}
-"""Strings that may hold such words, with the reasons."""
+ALLOWED = {
+    "pairs alone": "a label: the pairs by themselves, beside the same pairs with synthetic ones",
+    "Please send our grandmother the books! / Bitte schicke unserer Großmutter die Bücher!": "a pair of the sample",
+}
+"""Strings, and paragraphs or cells of Markdown, that may hold such words, with the reasons."""
 
 
 def texts(source: str) -> Iterator[tuple[int, str]]:
@@ -74,3 +78,24 @@ def test_strings_of_the_package_say_it_plainly(pattern: str, texts_of_the_packag
         for match in re.finditer(pattern, text)
     ]
     assert found == [], f"write: {SUBSTITUTIONS[pattern]}"
+
+
+def test_prose_is_what_people_write() -> None:
+    text = (
+        "# A title\n\nA paragraph\nin `two\nlines` about *via*.\n- an item\n- **another**\n\n    indented via\n"
+        "| cell | text |\n\n```\nfenced via\n```\n<!-- results: it -->\n| generated via |\n<!-- end -->\nthe end\n"
+    )
+    parts = ["A title", "A paragraph in CODE about CODE.", "an item", "another", "cell", "text", "the end"]
+    assert [part for part in prose(text) if part] == parts
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_markdown_file_says_it_plainly(path: Path) -> None:
+    found = [
+        f"{match[0]!r} in {part[max(0, match.start() - 40) : match.end() + 20]!r}: write {substitute}"
+        for part in prose(path.read_text(encoding="utf-8"))
+        if part not in ALLOWED
+        for pattern, substitute in SUBSTITUTIONS.items()
+        for match in re.finditer(pattern, part)
+    ]
+    assert found == []
