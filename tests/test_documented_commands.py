@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_documentation import FILES, ROOT
+from markdown_files import FILES, ROOT
 
 from nmt.interface.app import command
 
