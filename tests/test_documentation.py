@@ -13,6 +13,7 @@ from markdown_files import FILES, ROOT, without_code
 from PIL import Image
 
 from nmt.config import load_config
+from nmt.system.files import PACKAGE
 from nmt.system.version import __version__
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
