@@ -124,14 +124,16 @@ function inflectedTerms({ kept }, { reserved: { marks } }) {
   return marks.length ? kept.filter(({ kind }) => kind === "inflected") : [];
 }
 
-const SHORTEST_STEM = 3, LONGEST_ENDING = 4; // letters that forms of a word have in common, and in which they differ
+const SHORTEST_STEM = 3, LONGEST_ENDING = 4, MOST_MISSING = 2; // letters of a form: in common, added at most, missing at most
 
-/** True if a word is a term, or differs from it only in a short ending: is_form of nmt/text/inflection.py. */
-function isForm(word, term) {
-  const letters = [...word], others = [...term], longer = Math.max(letters.length, others.length);
+/** True if a word is a term with another ending: keeps_term of nmt/text/inflection.py. */
+function keepsTerm(word, term) {
+  const letters = [...word], others = [...term];
   let stem = 0;
   while (stem < Math.min(letters.length, others.length) && letters[stem] === others[stem]) stem += 1;
-  return word === term || (stem > SHORTEST_STEM && longer - stem <= LONGEST_ENDING && 2 * stem > longer);
+  const missing = others.length - stem, added = letters.length - stem;
+  if (missing === 0) return added <= LONGEST_ENDING;
+  return missing <= MOST_MISSING && added > 0 && added <= LONGEST_ENDING && stem >= SHORTEST_STEM;
 }
 
 /** True if a text has a form of each term, at a place of its own: has_forms of nmt/text/inflection.py. */
@@ -139,7 +141,7 @@ function hasForms(text, terms) {
   const words = text.match(/[\p{L}\p{N}_]+/gu) ?? [];
   return terms.every((term) => {
     const parts = term.match(/[\p{L}\p{N}_]+/gu) ?? [];
-    const place = words.findIndex((_, n) => n + parts.length <= words.length && parts.every((part, k) => isForm(words[n + k], part)));
+    const place = words.findIndex((_, n) => n + parts.length <= words.length && parts.every((part, k) => keepsTerm(words[n + k], part)));
     if (place >= 0) words.splice(place, parts.length, "");
     return place >= 0;
   });

@@ -7,6 +7,8 @@ SHORTEST_STEM = 3
 """Letters that two forms of a word have in common at least."""
 LONGEST_ENDING = 4
 """Letters in which two forms of a word differ at most."""
+MOST_MISSING = 2
+"""Letters at the end of a term that a form of it may lack."""
 _WORD = re.compile(r"\w+")
 
 
@@ -29,6 +31,19 @@ def is_form(word: str, translation: str) -> bool:
     return stem > SHORTEST_STEM and longer - stem <= LONGEST_ENDING and 2 * stem > longer
 
 
+def keeps_term(word: str, term: str) -> bool:
+    """True if a word is a term with another ending: *Lehrerinnen* for *Lehrerin*, *geht* for *gehen*.
+
+    At most two letters of the term are missing, and others then stand in their place: *Lehrer* is not a form of *Lehrerin*.
+    """
+    stem = len(find_stem(word, term))
+    missing = len(term) - stem
+    added = len(word) - stem
+    if missing == 0:
+        return added <= LONGEST_ENDING
+    return missing <= MOST_MISSING and 0 < added <= LONGEST_ENDING and stem >= SHORTEST_STEM
+
+
 def has_forms(text: str, terms: Iterable[str]) -> bool:
     """True if a text has a form of each term, at a place of its own.
 
@@ -48,6 +63,6 @@ def _find_forms(words: list[str], parts: list[str]) -> int | None:
     """Where the words of a term begin, each in some form."""
     for place in range(len(words) - len(parts) + 1):
         candidates = words[place : place + len(parts)]
-        if all(word == part or is_form(word, part) for word, part in zip(candidates, parts, strict=True)):
+        if all(keeps_term(word, part) for word, part in zip(candidates, parts, strict=True)):
             return place
     return None

@@ -187,7 +187,9 @@ def _edit_message(text: str, entry: Entry, number_of_forms: int, task: Task, lin
             parts.append(text[begin:end])
         else:
             parts += _write(keyword, source, line_end)
-    if not entry.is_fuzzy and any(not isinstance(part, str) for part in parts):
+    if all(isinstance(part, str) for part in parts):
+        return  # nothing in it is translated: an empty msgstr stands for the message itself
+    if not entry.is_fuzzy:
         if entry.flags is None:
             yield Edit(entry.begin, entry.begin, [f"#, fuzzy{line_end}"])
         else:

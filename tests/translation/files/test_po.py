@@ -32,6 +32,13 @@ def test_messages_without_a_translation_get_one_that_is_marked() -> None:
     assert {'msgstr "I AM OLD."', 'msgstr "GOOD NIGHT."'} < set(changed_lines(PO, shout(again)))
 
 
+def test_a_message_in_which_nothing_is_translated_stays_without_a_translation() -> None:
+    message = '\nmsgid "{count, plural, one {# apple} other {# apples}}"\nmsgstr ""\n'
+    written = shout(read("po", PO + message))
+    assert written.endswith(message)
+    assert "fuzzy" not in written.rpartition("msgid")[0].rpartition("msgstr")[2]
+
+
 def test_what_is_done_is_not_touched() -> None:
     done = write(read("po"), str.upper)
     assert texts(read("po", done)) == []
