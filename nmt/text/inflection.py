@@ -34,7 +34,7 @@ def is_form(word: str, translation: str) -> bool:
 def keeps_term(word: str, term: str) -> bool:
     """True if a word is a term with another ending: *Lehrerinnen* for *Lehrerin*, *geht* for *gehen*.
 
-    At most two letters of the term are missing, and others then stand in their place: *Lehrer* is not a form of *Lehrerin*.
+    At most two letters of the term are missing, and others stand in their place: *Lehrer* is not a form of *Lehrerin*.
     """
     stem = len(find_stem(word, term))
     missing = len(term) - stem
