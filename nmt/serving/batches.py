@@ -47,6 +47,11 @@ class Translated(NamedTuple):
     batch: int
 
 
+def count_places(tokens: int) -> int:
+    """Places that a sentence takes in the queue: one for each `LONG` tokens, a part counting as a whole."""
+    return max(1, math.ceil(tokens / LONG))
+
+
 class _Waiting(NamedTuple):
     """A sentence in the queue, or a function that is called in place of translating.
 
@@ -65,8 +70,8 @@ class _Waiting(NamedTuple):
 
     @property
     def places(self) -> int:
-        """Places that it takes in the queue: one for each `LONG` tokens, a part counting as a whole."""
-        return max(1, math.ceil(self.tokens / LONG))
+        """Places that it takes in the queue."""
+        return count_places(self.tokens)
 
 
 @dataclass(eq=False)

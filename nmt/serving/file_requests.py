@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
+from nmt.serving.batches import count_places
 from nmt.serving.body import MAX_FIELDS, MULTIPART
 from nmt.serving.request_limits import Limits
 from nmt.system.errors import NmtError, printable
@@ -20,7 +21,7 @@ from nmt.translation.document import Segment, read_plain_text
 from nmt.translation.files.encoded_text import EncodedText, decode
 from nmt.translation.files.file_format import FileDocument, FileFormat, Task
 from nmt.translation.files.registry import find_file_format, supported_suffixes
-from nmt.translation.reader import Passage, Reader
+from nmt.translation.reader import Passage, Reader, Unit
 from nmt.translation.translation import Translation
 
 UNPACKED = 10
@@ -181,6 +182,25 @@ def divide(segments: Sequence[Segment], reader: Reader, limits: Limits) -> Itera
         count += len(passage.units)
     if chosen:
         yield _slice(chosen, passages)
+
+
+def divide_units(units: Sequence[Unit], places: int) -> Iterator[list[Unit]]:
+    """Sentences in portions that take at most so many places in a queue, or of one sentence.
+
+    One line of a file can have more sentences than a queue holds.
+    """
+    portion: list[Unit] = []
+    taken = 0
+    for unit in units:
+        needed = count_places(len(unit))
+        if portion and taken + needed > places:
+            yield portion
+            portion = []
+            taken = 0
+        portion.append(unit)
+        taken += needed
+    if portion:
+        yield portion
 
 
 def _slice(segments: Sequence[Segment], passages: Sequence[Passage]) -> Slice:

@@ -19,7 +19,7 @@ from nmt.serving.body import read_address, read_body, read_key
 from nmt.serving.detection import Detection
 from nmt.serving.directions import Directions, ServedDirection
 from nmt.serving.downloads import Downloads, FolderFull
-from nmt.serving.file_requests import Slice, Upload, divide, find_format, read_document, read_upload
+from nmt.serving.file_requests import Slice, Upload, divide, divide_units, find_format, read_document, read_upload
 from nmt.serving.http_schema import (
     BINARY,
     AnyRequest,
@@ -271,10 +271,13 @@ class Service:
         units = [unit for passage in part.passages for unit in passage.units]
         record.characters += sum(len(segment.text) for segment in part.segments)
         record.sentences += len(units)
-        done = await self._pool.batcher(direction).translate(units, 1, part.needs_alignment, client)
-        record.batch = max(record.batch, done.batch)
+        translations: list[list[Translation]] = []
+        for portion in divide_units(units, self.limits.max_sentences):
+            done = await self._pool.batcher(direction).translate(portion, 1, part.needs_alignment, client)
+            record.batch = max(record.batch, done.batch)
+            translations += done.translations
         self.metrics.sentences.labels(str(direction)).inc(len(units))
-        return await asyncio.to_thread(part.render, done.translations, reader)
+        return await asyncio.to_thread(part.render, translations, reader)
 
     def download(self, name: str) -> Response:
         """A translated file, by the name in the address that `/translate_file` replied."""

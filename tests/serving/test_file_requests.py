@@ -15,6 +15,8 @@ from real_server import golden, recording, serving
 
 import nmt
 from nmt.serving.downloads import Downloads, FolderFull
+from nmt.serving.file_requests import divide_units
+from nmt.translation.reader import Unit
 
 FIELDS = {"source": "en", "target": "de"}
 
@@ -38,6 +40,22 @@ def send(client: httpx.Client, name: str, content: bytes, **fields: str) -> http
 
 def files_below(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
+
+
+def test_a_line_with_more_sentences_than_the_queue_is_translated_in_portions() -> None:
+    with serving(limits={"max_sentences": 3, "max_queue": 3}) as client:
+        sentence = "I am old."
+        reply = send(client, "a.txt", " ".join([sentence] * 8).encode())
+        assert reply.status_code == 200, reply.text
+        expected = " ".join([golden().translate(sentence).text] * 8)
+        assert client.get(reply.json()["translatedFileUrl"]).text == expected
+
+
+def test_portions_take_at_most_so_many_places_or_one_sentence() -> None:
+    units = [Unit(["a"] * number) for number in (1, 50, 51, 120, 500, 1)]  # 1, 1, 2, 3, 10 and 1 places
+    portions = list(divide_units(units, 4))
+    assert [[len(unit) for unit in portion] for portion in portions] == [[1, 50, 51], [120], [500], [1]]
+    assert list(divide_units([], 4)) == []
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
