@@ -410,7 +410,7 @@ OPTIONS = {
     "check": "config_argument --config -c --data -d --set --for",
     "translate": "sentence --model -m --input -i --output -o --beam-size --batch-size --n-best --num-hypotheses "
     "--precision --set --format --with-attention --attention --dictionary --keep --glossary "
-    "--protect --no-protect --split-sentences --no-split-sentences --prefix --retranslate --overwrite "
+    "--protect --no-protect --split-sentences --no-split-sentences --prefix --retranslate --workers --overwrite "
     "--resume --device "
     "--allow-class",
     "evaluate": "--model -m --split --data -d --src --ref --repair-references --json --hypotheses --references "

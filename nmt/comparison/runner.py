@@ -18,11 +18,11 @@ from pathlib import Path
 
 from nmt.comparison.plan import Trial
 from nmt.comparison.trial import FAILURE, RESULT, RUN, TRAINING, read_record
-from nmt.corpus.processes import available_cores
 from nmt.drawing.charts import read_metrics
 from nmt.system.errors import DataError, RunInterrupted, shorten
 from nmt.system.files import read_bytes, read_json, read_text
 from nmt.system.limits import MAX_JSON, MAX_TEXT_FILE
+from nmt.system.process_pool import available_cores
 from nmt.system.replacement import is_locked
 from nmt.system.signals import ENDING, handled_signals
 from nmt.system.tables import Table

@@ -13,21 +13,13 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from nmt.system.errors import DataError
+from nmt.system.process_pool import PER_CORE, available_cores
 
 MANY_CHUNKS = 5
 """With at least so many chunks of 20,000 lines or a megabyte, starting more processes pays off."""
 
-PER_CORE = 4
-"""Maximum number of processes per core: more only use memory, and thousands use all there is."""
-
 In = TypeVar("In")
 Out = TypeVar("Out")
-
-
-def available_cores() -> int:
-    """Processor cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def map_chunks(work: Callable[[In], Out], chunks: Iterable[In], workers: int | None) -> Iterator[Out]:

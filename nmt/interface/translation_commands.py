@@ -95,6 +95,15 @@ def translate(
         bool,
         typer.Option("--retranslate", help="Translate texts of a file with markup again that have a translation."),
     ] = False,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            help="Processes that translate, each with its share of the processor's threads.",
+        ),
+    ] = 1,
     overwrite: options.OverwriteFiles = False,
     resume: Annotated[
         bool,
@@ -131,6 +140,7 @@ def translate(
         split_sentences=split_sentences,
         prefix=prefix,
         retranslate=retranslate,
+        workers=workers,
         overwrite=overwrite,
         resume=resume,
         device=device,

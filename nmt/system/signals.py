@@ -47,6 +47,22 @@ def handled_signals(names: Sequence[str], handler: Callable[[int, FrameType | No
             signal.signal(number, earlier)
 
 
+@contextlib.contextmanager
+def held_signals() -> Iterator[None]:
+    """Keep the signals that ask a process to end until the block has ended.
+
+    Processes that are started in the block never receive them: whoever started them ends them.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [getattr(signal, name) for name in ENDING])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def without_hangup() -> contextlib.AbstractContextManager[None]:
     """Ignore SIGHUP in a block if there is no terminal that could hang up, as in a service.
 

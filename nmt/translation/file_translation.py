@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from nmt.system.progress import progress_bar
 from nmt.system.resumable import Origin, open_resumable
 from nmt.translation.files.file_format import MAX_FILE, Task
 from nmt.translation.stream import within_memory
+from nmt.translation.workers import open_workers
 
 if TYPE_CHECKING:
     from nmt.translation.document import Segment
@@ -58,6 +60,7 @@ def translate_file_as(
     *,
     retranslate: bool = False,
     resume: bool = False,
+    workers: int = 1,
 ) -> None:
     """Translate a file of a format; the translation appears whole when it is done.
 
@@ -69,6 +72,7 @@ def translate_file_as(
         make_origin: Describes the origin of the translation, for one that is resumed.
         retranslate: True if texts that have a translation are translated again.
         resume: Continue an unfinished translation, or start one.
+        workers: Processes that translate.
 
     Raises:
         DataError: A file cannot be used, or the unfinished translation was made from something else.
@@ -77,7 +81,7 @@ def translate_file_as(
     document = read_file(translator, source, kind, retranslate=retranslate)
     begin = time.perf_counter()
     if target is None or is_stream(target):
-        rendered = _translate(translator, document, [], lambda texts: None)
+        rendered = _translate(translator, document, [], lambda texts: None, workers)
         content = document.write(rendered)
         with open_output(target) as file:
             file.flush()
@@ -97,6 +101,7 @@ def translate_file_as(
                 document,
                 [json.loads(line) for line in finished],
                 lambda texts: partial.write("".join(f"{json.dumps(text)}\n" for text in texts), lines=len(texts)),
+                workers,
             )
             rendered = rendered[len(finished) :]
     seconds = time.perf_counter() - begin
@@ -113,6 +118,7 @@ def _translate(
     document: FileDocument,
     finished: Sequence[str],
     store: Callable[[Sequence[str]], object],
+    workers: int,
 ) -> list[str]:
     """The segments of a document as they are rendered.
 
@@ -121,6 +127,7 @@ def _translate(
         document: The document.
         finished: Those that are finished.
         store: Receives further ones, several at a time.
+        workers: Processes that translate.
     """
     from nmt.corpus.lines import in_blocks
 
@@ -130,9 +137,11 @@ def _translate(
         raise DataError("the unfinished translation has more texts than the file; begin again without resuming it")
     left = itertools.islice(segments, len(rendered), None)
     windows = in_blocks(left, _length, WINDOW_CHARACTERS, WINDOW * translator.options.batch_size)
-    with progress_bar(total=len(segments), unit=" texts", desc="translating", initial=len(rendered)) as bar:
-        for window in windows:
-            texts = translate_segments(translator, window, bar.update)
+    with (
+        progress_bar(total=len(segments), unit=" texts", desc="translating", initial=len(rendered)) as bar,
+        open_workers(partial(translate_segments, translator), translator, workers) as pool,
+    ):
+        for texts in pool.map(windows, bar.update):
             document.check(texts)  # at once, not when all is translated
             store(texts)
             rendered += texts

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from nmt.system.errors import when_out_of_memory
 from nmt.system.messages import Message, Parameter
@@ -50,31 +50,50 @@ def translate_texts(
         return translator.translate(texts, with_alignment=with_alignment, advance=bar.update)
 
 
-def translate_lines(
-    translator: Translator,
-    lines: Sequence[str],
-    output: Format,
-    *,
-    first: int = 1,
-    advance: Callable[[int], object] = lambda count: None,
-) -> str:
+class Window(NamedTuple):
+    """Lines that are translated together.
+
+    Attributes:
+        first: Number of the first line, from 1.
+        lines: The lines.
+    """
+
+    first: int
+    lines: Sequence[str]
+
+
+def number_windows(windows: Iterable[Sequence[str]], first: int) -> Iterator[Window]:
+    """Windows with the numbers of their lines.
+
+    Args:
+        windows: The lines of each.
+        first: Number of the first line.
+    """
+    for lines in windows:
+        yield Window(first, lines)
+        first += len(lines)
+
+
+def translate_window(
+    translator: Translator, output: Format, window: Window, advance: Callable[[int], object]
+) -> tuple[str, int]:
     """Translate lines together.
 
     Args:
         translator: Model and search settings.
-        lines: The lines.
         output: Format of the output.
-        first: Number of the first line.
+        window: The lines.
         advance: Called with the number of finished lines.
 
     Returns:
-        The output for all of them, in order.
+        The output for all of them, in order, and their number.
     """
+    lines = window.lines
     with within_memory(translator.options, len(lines)):
         translated = translator.translate(lines, output.n_best, output.needs_alignment, advance=advance)
-    for number, translations in enumerate(translated, start=first):
+    for number, translations in enumerate(translated, start=window.first):
         warn_of_cut(number, translations[0])
-    return "".join(map(output.render, itertools.count(first), lines, translated))
+    return "".join(map(output.render, itertools.count(window.first), lines, translated)), len(lines)
 
 
 def warn_of_cut(number: int, translation: Translation) -> None:

@@ -6,12 +6,14 @@ import hashlib
 import io
 import itertools
 import logging
+import math
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from nmt.system.errors import ConfigError, as_nmt_errors
 from nmt.system.files import AnyPath, AnyPaths, as_path, is_stream, sha256
@@ -23,7 +25,8 @@ from nmt.system.surroundings import plain_torch
 from nmt.system.version import __version__
 from nmt.translation.input import open_input, stream_lines
 from nmt.translation.loading import load
-from nmt.translation.stream import translate_lines, warn_of_cut
+from nmt.translation.stream import number_windows, translate_window, warn_of_cut
+from nmt.translation.workers import check_workers, open_workers
 
 if TYPE_CHECKING:
     from nmt.config import Overrides
@@ -62,6 +65,7 @@ def translate(
     split_sentences: bool = True,
     prefix: str | None = None,
     retranslate: bool = False,
+    workers: int = 1,
     overwrite: bool = False,
     resume: bool = False,
     device: str = "auto",
@@ -95,6 +99,7 @@ def translate(
         prefix: Words that the translation begins with, for one sentence, which is not split. The last one may go on,
             unless a space follows it.
         retranslate: Translate texts of a file with markup again that have a translation.
+        workers: Processes that translate, each with its share of the processor's threads.
         overwrite: Replace outputs that are not empty.
         resume: Continue an unfinished translation of `input` into `output`, or start one.
         device: Where to compute.
@@ -114,6 +119,7 @@ def translate(
         prefix=prefix is not None,
         resume=resume,
         whole=whole,
+        workers=workers > 1,
     )
     from nmt.config.outputs import check_files
     from nmt.translation.alignment import draw_attention
@@ -148,12 +154,13 @@ def translate(
             allowed_classes=allowed_classes,
         )
         translator.check_n_best(n_best)
+        check_workers(translator, workers)
         if kind is not None and source is not None:
-            _translate_markup(translator, source, target, kind, retranslate=retranslate, resume=resume)
+            _translate_markup(translator, source, target, kind, retranslate=retranslate, resume=resume, workers=workers)
             return
         shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
         if whole and source is not None and target is not None:
-            _translate_whole(translator, source, target, shape, resume=resume)
+            _translate_whole(translator, source, target, shape, resume=resume, workers=workers)
             return
         lines = stream_lines(stream, name, log.warning)
         typed = sentence is None and source is None and sys.stdin.isatty()
@@ -171,13 +178,41 @@ def translate(
             else:
                 if typed:
                     log.info("reading standard input, one sentence per line; end with Ctrl-D")
-                number = 1
-                for batch in lines:
-                    text = translate_lines(translator, batch, shape, first=number)
-                    print(text, end="", file=file, flush=True)
-                    number += len(batch)
-                if number == 1:
+                if source is not None and source.is_file():
+                    groups = iter([_divide(lines, translator)])
+                else:
+                    groups = _divide_available(lines, translator, workers)
+                if not _translate_stream(translator, groups, file, shape, workers):
                     log.info(f"{name}: is empty; nothing is translated")
+
+
+def _translate_stream(
+    translator: Translator, groups: Iterable[Iterator[list[str]]], file: TextIO, shape: Format, workers: int
+) -> int:
+    """Translate windows of lines, each group as soon as it is there.
+
+    Returns:
+        The number of lines.
+    """
+    work = partial(translate_window, translator, shape)
+    number = 0
+    with open_workers(work, translator, workers) as pool:
+        for windows in groups:
+            for text, count in pool.map(number_windows(windows, number + 1)):
+                print(text, end="", file=file, flush=True)
+                number += count
+    return number
+
+
+def _divide_available(
+    lines: Iterator[list[str]], translator: Translator, workers: int
+) -> Iterator[Iterator[list[str]]]:
+    """For lines that are there, windows that processes share; no window waits for further lines."""
+    from nmt.corpus.lines import in_blocks
+
+    for available in lines:
+        share = math.ceil(len(available) / workers)
+        yield in_blocks(available, len, WINDOW_CHARACTERS, max(share, translator.options.batch_size))
 
 
 def _find_format(source: Path, name: str | None, n_best: int, with_attention: bool) -> FileFormat | None:
@@ -211,7 +246,15 @@ def warn_of_file(sentence: str, parameter: str) -> None:
 
 
 def _check_conflicts(
-    *, sentence: bool, input: bool, attention: bool, several: bool, prefix: bool, resume: bool, whole: bool
+    *,
+    sentence: bool,
+    input: bool,
+    attention: bool,
+    several: bool,
+    prefix: bool,
+    resume: bool,
+    whole: bool,
+    workers: bool,
 ) -> None:
     """Refuse parameters that do not go together.
 
@@ -223,11 +266,23 @@ def _check_conflicts(
         prefix: True if the beginning of the translation is given.
         resume: True if an unfinished translation is continued.
         whole: True if a file is translated into another.
+        workers: True if several processes translate.
 
     Raises:
         ConfigError: Two of them conflict; the first conflict is named.
     """
-    names = ("sentence", "input", "output", "attention", "format", "n_best", "with_attention", "prefix", "resume")
+    names = (
+        "sentence",
+        "input",
+        "output",
+        "attention",
+        "format",
+        "n_best",
+        "with_attention",
+        "prefix",
+        "resume",
+        "workers",
+    )
     parameters = {name: Parameter(name) for name in names}
     problems = {
         "give {sentence} or {input}, not both": sentence and input,
@@ -241,6 +296,7 @@ def _check_conflicts(
         "{resume} continues a file: give {input} and {output}, neither of them a device or pipe": (
             resume and not whole
         ),
+        "{workers} divide the lines of a file or of standard input: leave {sentence} out": workers and sentence,
     }
     for text, is_conflict in problems.items():
         if is_conflict:
@@ -274,6 +330,7 @@ def translate_file(
     n_best: int = 1,
     with_attention: bool = False,
     retranslate: bool = False,
+    workers: int = 1,
     overwrite: bool = False,
     resume: bool = False,
 ) -> None:
@@ -291,6 +348,8 @@ def translate_file(
         n_best: Translations per line.
         with_attention: Write the attention weights too; only jsonl can.
         retranslate: Translate texts of a file with markup again that have a translation.
+        workers: Processes that translate, each with its share of torch's threads. Only on Linux they share the memory
+            of the models; elsewhere, a script with several calls this below `if __name__ == "__main__":`.
         overwrite: Replace a file that is not empty.
         resume: Continue an unfinished translation, with the same result, or start one. What is finished is kept when
             this command fails, and after a kill whether this is set or not.
@@ -307,18 +366,20 @@ def translate_file(
     target = Path(target)
     check_files({"target": target}, [source], overwrite=overwrite or (resume and is_unfinished(target)))
     translator.check_n_best(n_best)
+    check_workers(translator, workers)
     kind = _find_format(source, format, n_best, with_attention)
     if kind is not None:
-        _translate_markup(translator, source, target, kind, retranslate=retranslate, resume=resume)
+        _translate_markup(translator, source, target, kind, retranslate=retranslate, resume=resume, workers=workers)
         return
     shape = choose_format(format, translator.processor, n_best=n_best, with_attention=with_attention)
-    _translate_whole(translator, source, target, shape, resume=resume)
+    _translate_whole(translator, source, target, shape, resume=resume, workers=workers)
 
 
-def _translate_whole(translator: Translator, source: Path, target: Path, shape: Format, *, resume: bool) -> None:
+def _translate_whole(
+    translator: Translator, source: Path, target: Path, shape: Format, *, resume: bool, workers: int
+) -> None:
     """Translate a file in windows of lines, each of which is stored."""
-    from nmt.corpus.lines import in_blocks
-
+    work = partial(translate_window, translator, shape)
     with open_input(source) as stream:
         made_from = {
             **describe(translator, source),
@@ -330,13 +391,15 @@ def _translate_whole(translator: Translator, source: Path, target: Path, shape: 
             if file.lines:
                 log.info(f"{target}: resuming after {file.lines:,} lines")
             before = file.lines
-            lines = itertools.chain.from_iterable(stream_lines(stream, str(source), log.warning))
-            windows = in_blocks(lines, len, WINDOW_CHARACTERS, WINDOW * translator.options.batch_size)
+            windows = _divide(stream_lines(stream, str(source), log.warning), translator)
+            left = number_windows(itertools.islice(windows, file.steps, None), before + 1)
             begin = time.perf_counter()
-            with progress_bar(unit=" lines", desc="translating", initial=before) as bar:
-                for window in itertools.islice(windows, file.steps, None):
-                    text = translate_lines(translator, window, shape, first=file.lines + 1, advance=bar.update)
-                    file.write(text, lines=len(window))
+            with (
+                progress_bar(unit=" lines", desc="translating", initial=before) as bar,
+                open_workers(work, translator, workers) as pool,
+            ):
+                for text, count in pool.map(left, bar.update):
+                    file.write(text, lines=count)
             seconds = time.perf_counter() - begin
             number = file.lines - before
     plural = "" if number == 1 else "s"
@@ -344,7 +407,14 @@ def _translate_whole(translator: Translator, source: Path, target: Path, shape: 
 
 
 def _translate_markup(
-    translator: Translator, source: Path, target: Path | None, kind: FileFormat, *, retranslate: bool, resume: bool
+    translator: Translator,
+    source: Path,
+    target: Path | None,
+    kind: FileFormat,
+    *,
+    retranslate: bool,
+    resume: bool,
+    workers: int,
 ) -> None:
     """Translate the texts of a file with markup."""
     from nmt.translation.file_translation import translate_file_as
@@ -352,7 +422,18 @@ def _translate_markup(
     def make_origin() -> Origin:
         return {**describe(translator, source), "format": kind.name, "retranslate": retranslate}
 
-    translate_file_as(translator, source, target, kind, make_origin, retranslate=retranslate, resume=resume)
+    translate_file_as(
+        translator, source, target, kind, make_origin, retranslate=retranslate, resume=resume, workers=workers
+    )
+
+
+def _divide(lines: Iterator[list[str]], translator: Translator) -> Iterator[list[str]]:
+    """Windows of the lines of a file, which depend on nothing but the lines and the batch size."""
+    from nmt.corpus.lines import in_blocks
+
+    return in_blocks(
+        itertools.chain.from_iterable(lines), len, WINDOW_CHARACTERS, WINDOW * translator.options.batch_size
+    )
 
 
 def describe(translator: Translator, source: Path) -> Origin:

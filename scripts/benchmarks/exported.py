@@ -80,8 +80,9 @@ def compare_exported(arguments: argparse.Namespace) -> None:
     saved = load_model(find_model(arguments.model))
     examples = read_split(arguments.data, "test")[: arguments.sentences]
     lines = [example.src for example in examples]
-    systems = {("nmt", precision, beam): own(saved, precision, beam) for precision, beam in OWN}
+    systems = {("nmt", precision, beam): own(saved.path, precision, beam) for precision, beam in OWN}
     sizes = dict.fromkeys((key[:2] for key in systems), size(saved.path))
+    alone: dict[tuple[str, str, int], tuple[str, str, int]] = {}
     for name, beams in OTHERS.items():
         form = find_format(name)
         if any(form.find_obstacles(saved.config)):
@@ -89,16 +90,19 @@ def compare_exported(arguments: argparse.Namespace) -> None:
         for quantization in form.quantizations[:2]:
             folder = arguments.output / name / quantization
             nmt.export(saved.path, to=name, output=folder, quantization=quantization, overwrite=True)
-            sizes[name, quantization] = size(folder)
+            sizes[name, quantization] = sizes[f"nmt, {name}", quantization] = size(folder)
             for beam, make in beams.items():
                 systems[name, quantization, beam] = make(folder, saved, beam, arguments.threads)
+                through = f"nmt, {name}", quantization, beam
+                systems[through] = own(folder, "float32", beam)
+                alone[through] = name, quantization, beam
     if arguments.argos:
         package = arguments.output / "model.argosmodel"
         nmt.export(saved.path, to="argos", output=package, overwrite=True)
         sizes["argos", "int8"] = package.stat().st_size
         sizes["nmt, penalty of argos", "float32"] = sizes["nmt", "float32"]
         for beam in (1, 5):
-            systems["nmt, penalty of argos", "float32", beam] = own(saved, "float32", beam, ARGOS_PENALTY)
+            systems["nmt, penalty of argos", "float32", beam] = own(saved.path, "float32", beam, ARGOS_PENALTY)
             systems["argos", "int8", beam] = by_argos(arguments.argos, package, saved, beam, arguments.threads)
     seconds: dict[tuple[str, str, int], list[float]] = {key: [] for key in systems}
     found = {key: translate(lines[:BATCH]) for key, translate in systems.items()}
@@ -113,11 +117,16 @@ def compare_exported(arguments: argparse.Namespace) -> None:
         unlike = [pair for pair in zip(expected, translations, strict=True) if pair[0].text != pair[1].text]
         gap = max((ours.score - theirs.score for ours, theirs in unlike), default=0.0)
         bleu = score_corpus(examples, [each.text for each in translations], ScoringRules())["bleu"].value
-        speed = len(lines) / median(seconds[system, precision, beam])
+        key = system, precision, beam
+        speed = len(lines) / median(seconds[key])
+        share = ""
+        if key in alone:
+            rounds = zip(seconds[alone[key]], seconds[key], strict=True)
+            share = f"{median(theirs / ours for theirs, ours in rounds):.2f}"
         same = f"{len(lines) - len(unlike)} of {len(lines)}"
         cells = system, precision, str(beam), same, f"{gap:.5f}", f"{bleu:.2f}"
-        rows.append([*cells, f"{sizes[system, precision] / 1e6:.1f}", f"{speed:,.0f}"])
-    header = "system", "weights", "beam", "same as nmt", "largest loss of score", "BLEU", "MB", "sentences/s"
+        rows.append([*cells, f"{sizes[system, precision] / 1e6:.1f}", f"{speed:,.0f}", share])
+    header = "system", "weights", "beam", "same as nmt", "largest loss of score", "BLEU", "MB", "sentences/s", "× alone"
     print(markdown(header, rows))
     if shutil.which("chromium") and not any(find_format("html").find_obstacles(saved.config)):
         print_page(saved, lines, arguments.output / "page.html")
@@ -139,10 +148,10 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir() if path.suffix in WEIGHTS)
 
 
-def own(model: SavedModel, precision: str, beam: int, search: Mapping[str, Any] | None = None) -> Translate:
-    """Translate whole lines, as `nmt evaluate` does, but with translations of any length."""
+def own(model: Path, precision: str, beam: int, search: Mapping[str, Any] | None = None) -> Translate:
+    """Translate whole lines with a model or an export, as `nmt evaluate` does, but with translations of any length."""
     translator = nmt.load(
-        model.path,
+        model,
         split_sentences=False,
         overrides={"decode.max_length_ratio": LONGEST, **(search or {})},
         beam_size=beam,

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 import nmt
 from benchmarks import opennmt, ours
@@ -24,9 +23,6 @@ from benchmarks.arguments import Commands, add_parser, positive
 from benchmarks.measuring import MIB, PEER_VARIABLES, RunError, environment, start
 from benchmarks.startup import read_memory
 from benchmarks.tables import markdown
-from nmt.models.lookup import find_model
-from nmt.models.storage import load_model
-from nmt.text.direction import Direction
 
 SENTENCES = 500  # number of different sentences
 
@@ -73,7 +69,7 @@ def add_command(commands: Commands) -> None:
     """Describe the arguments."""
     about, output = "errors, response times and memory of nmt serve under load", "runs/benchmark/serve"
     parser = add_parser(commands, benchmark_serve, "serve", about, output, threads=1, peers=["opennmt"])
-    parser.add_argument("--model", type=Path, required=True, help="run or model directory")
+    parser.add_argument("--model", type=Path, required=True, help="run or model directory, or an export")
     parser.add_argument("--input", type=Path, required=True, help="sentences to translate, one per line; tabs end them")
     parser.add_argument("--clients", type=positive, default=200, help="concurrent clients")
     parser.add_argument("--seconds", type=positive, default=60, help="duration")
@@ -110,7 +106,8 @@ def start_ours(arguments: argparse.Namespace, texts: list[str], folder: Path) ->
     """Start `nmt serve`; its answers are to be those of the translator."""
     translator = nmt.load(arguments.model, device="cpu")
     expected = {text: translator.translate(text).text for text in texts}
-    target = Direction.of(load_model(find_model(arguments.model), torch.device("cpu")).config.data).target
+    assert translator.direction
+    target = translator.direction.target
     command = ours.nmt("serve", "--model", arguments.model, "--port", "0", "--device", "cpu")
     log = folder / "nmt.log"
     with log.open("wb") as file:

@@ -9,8 +9,9 @@ import processes
 import pytest
 from processes import PIPE
 
-from nmt.corpus.processes import PER_CORE, available_cores, map_chunks
+from nmt.corpus.processes import map_chunks
 from nmt.system.errors import DataError
+from nmt.system.process_pool import PER_CORE, available_cores
 
 
 def square(number: int) -> int:

@@ -117,6 +117,15 @@ def test_a_translation_does_not_depend_on_its_batch(pair: Pair) -> None:
         assert one.score == pytest.approx(other.score, abs=1e-5)
 
 
+def test_several_processes_write_the_output_of_one(pair: Pair, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    translator = nmt.load(pair.export, batch_size=1)  # 16 lines a window
+    for workers in (1, 2):
+        nmt.translate_file(translator, source, tmp_path / str(workers), format="jsonl", workers=workers)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
 def test_given_translations_have_the_probability_that_the_model_gives_them(pair: Pair) -> None:
     targets = [f"Das ist {number}." for number in range(len(LINES))]
     own, others = (nmt.load(path).score(LINES, targets) for path in (pair.model, pair.export))
