@@ -13,12 +13,14 @@ python scripts/benchmark.py runtime --workload workload --ctranslate2 ctranslate
 python scripts/benchmark.py exported --model runs/tatoeba_transformer --data data/prepared/tatoeba_transformer
 python scripts/benchmark.py spans --model runs/tatoeba_small --data data/prepared/tatoeba_small
 python scripts/benchmark.py checkouts --workload workload --before ../earlier
+python scripts/benchmark.py gpu --prepared build/gpu
 """
 
 from benchmarks import (
     checkouts,
     decode,
     exported,
+    gpu,
     limit,
     preprocess,
     quality,
@@ -36,7 +38,7 @@ from benchmarks.arguments import run_command
 def main() -> None:
     """Run one benchmark."""
     benchmarks = (preprocess, workload, train, limit, scale, startup, serve, quality, decode, runtime, exported)
-    run_command(__doc__, (*benchmarks, spans, checkouts))
+    run_command(__doc__, (*benchmarks, spans, checkouts, gpu))
 
 
 if __name__ == "__main__":

@@ -352,14 +352,19 @@ def train_arguments(project: Project, run: Path, *more: str) -> list[str]:
 
 def at_update(monkeypatch: pytest.MonkeyPatch, update: int, act: Callable[[Any], object]) -> None:
     """Let training in this process call a function with its model when it begins an update."""
-    original = loop.train_step
+    original = loop.make_update
 
-    def step(*arguments: Any) -> loop.Step:
-        if arguments[4] == update - 1:
-            act(arguments[0])
-        return original(*arguments)
+    def make(learner: Any, *arguments: Any) -> loop.Update:
+        step = original(learner, *arguments)
 
-    monkeypatch.setattr(loop, "train_step", step)
+        def call(batches: Any, number: int) -> loop.Step:
+            if number == update - 1:
+                act(learner)
+            return step(batches, number)
+
+        return call
+
+    monkeypatch.setattr(loop, "make_update", make)
 
 
 def signal_at(monkeypatch: pytest.MonkeyPatch, update: int, number: int = signal.SIGTERM) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from nmt.config.attention_scores import names_class
 from nmt.config.fields import Conflict, Section
 from nmt.config.sections import Config
 
@@ -29,6 +30,29 @@ def conflicts(config: Config, wrong: Sequence[str] = ()) -> Iterator[Conflict]:
     for name, plain, needed in (("bpe_dropout", 0, "bpe"), ("unigram_alpha", None, "unigram")):
         if getattr(noise, name) != plain and algorithm != needed:
             yield f"train.noise.{name}", f"needs text.tokenizer: subword and algorithm: {needed}"
+    if config.train.graphs is True:
+        for key, reason in unrecordable(config):
+            yield "train.graphs", f"true does not go with {key}, as {reason}; set auto, or change that"
+
+
+def unrecordable(config: Config) -> Iterator[Conflict]:
+    """Settings with which updates cannot be recorded for `train.graphs`, and the reason: mostly a wait for the host."""
+    train = config.train
+    attention = config.model.mechanism
+    if train.batch.accumulate > 1:
+        yield "train.batch.accumulate", "the batches of an update have too many shapes"
+    if train.optimizer.name not in ("adam", "adamw", "sgd"):
+        yield "train.optimizer.name", f"{train.optimizer.name} waits for the device in each update"
+    if train.consistency.name != "none":
+        yield "train.consistency.name", "the host draws the words to cut"
+    if train.teacher_forcing.lowest < 1:
+        yield "train.teacher_forcing.ratio", "the host draws the words that the decoder reads"
+    if getattr(config.model.decoder, "initial_state", None) == "copy":
+        yield "model.decoder.initial_state", "the host reads the lengths"
+    if attention.window.name == "hard":
+        yield "model.attention.window.name", "the host checks the chances to draw from"
+    if names_class(attention.score):
+        yield "model.attention.score", "a class of your own may wait for the device"
 
 
 def _conflicts_within(section: Section, wrong: Sequence[str], above: str = "") -> Iterator[Conflict]:

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 FORMAT = 3
 """Number of the form in which configs are stored: 3 has `parent`; 2 had `text.reuse` and `train.init_from` in its
 place; 1 (no number) also had the keys of all kinds of a section instead of those of its own."""
-_LATER = ("consistency",)
+_LATER = ("consistency", "graphs")
 """Keys of the train section that stored configs without a format number lack."""
 _GONE = ("text.reuse", "train.init_from", "train.r_drop")
 """Keys of stored configs that are read no more."""
@@ -136,7 +136,11 @@ def _in_current_form(tree: Tree, *, stored: bool) -> Tree:
     tree = _in_full(tree.part(lambda path, _: path not in _GONE))
     parent = Tree({"run": run}) if run else tree.value["parent"]
     # What it decided is in the stored config, and it may be gone by now: it is no longer written anywhere.
-    return Tree({**tree.value, "parent": Tree.of(parent.plain())}, tree.where)
+    tree = Tree({**tree.value, "parent": Tree.of(parent.plain())}, tree.where)
+    train = tree.value.get("train")
+    if train is not None and isinstance(train.value, dict):  # updates were not recorded before there was a key for it
+        train.value.setdefault("graphs", Tree(False))
+    return tree
 
 
 def _in_full(tree: Tree) -> Tree:

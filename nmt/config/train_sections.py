@@ -202,6 +202,11 @@ class _Forcing(Section):
     """Draw once per sentence or once per token."""
     schedule: str
 
+    @property
+    def lowest(self) -> float:
+        """The probability at the end."""
+        return self.ratio
+
 
 class ConstantForcingSection(_Forcing):
     """Stays as it is."""
@@ -212,6 +217,11 @@ class ConstantForcingSection(_Forcing):
 class _FallingForcing(_Forcing):
     minimum: Share = key(0.0, unit="probability")
     """Final probability."""
+
+    @property
+    def lowest(self) -> float:
+        """See `_Forcing.lowest`."""
+        return self.minimum
 
     def conflicts(self, above: str) -> Iterator[Conflict]:
         """A probability that does not fall."""
@@ -336,6 +346,9 @@ class TrainSection(Section):
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "float32"
     """bfloat16 and float16: autocast, float16 with a scaled loss; auto: bfloat16 if the device's products are clearly
     faster in it, and float16 on a GPU without bfloat16."""
+    graphs: Literal["auto"] | Flag = "auto"
+    """Record updates as CUDA graphs, for batches that are padded to few shapes; auto: on one GPU, if the other settings
+    allow it. Without a GPU, true only pads them."""
     threads: Processes | None = key(None, unit="threads")
     """CPU threads; null is torch's choice."""
     log_every: Count = key(50, unit="updates")
@@ -343,9 +356,7 @@ class TrainSection(Section):
 
     def conflicts(self, above: str) -> Iterator[Conflict]:
         """Two readings of a pair with words of the model's own."""
-        forcing = self.teacher_forcing
-        lowest = forcing.ratio if forcing.schedule == "constant" else forcing.minimum
-        if self.consistency.name != "none" and lowest < 1:
+        if self.consistency.name != "none" and self.teacher_forcing.lowest < 1:
             reads = "compares two readings of the same words, but the decoder also reads its own"
             remedy = f"set {above}teacher_forcing.ratio: 1, or none here"
             yield "consistency.name", f"{self.consistency.name} {reads}; {remedy}"

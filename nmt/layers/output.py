@@ -35,9 +35,11 @@ class OutputLayer(StepLinear):
         """[..., K] -> [..., V]."""
         return nn.functional.linear(*self.operands(readouts))
 
-    def loss(self, readouts: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
+    def loss(
+        self, readouts: Tensor, targets: Tensor, label_smoothing: float = 0.0, ignored: int | None = None
+    ) -> Tensor:
         """Cross-entropy, summed, in nats: [P, K] and words [P] -> scalar; see `output_cross_entropy`."""
-        return output_cross_entropy(*self.operands(readouts), targets, label_smoothing)
+        return output_cross_entropy(*self.operands(readouts), targets, label_smoothing, ignored)
 
     def consistent_loss(
         self,

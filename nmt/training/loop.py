@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from nmt.corpus.batch_source import AHEAD, BatchSource, make_ahead, open_batches
 from nmt.corpus.batching import Batch, epoch_generator, plan_batches
 from nmt.corpus.dataset import EncodedPairs
 from nmt.corpus.noise import Noise, no_noise
+from nmt.models.seq2seq import Seq2Seq
 from nmt.system.device import autocast
 from nmt.system.errors import TrainingError, when_out_of_memory
 from nmt.training.checkpoint_schema import Progress
@@ -28,6 +29,7 @@ from nmt.training.optimizers import make_optimizer, update_weights
 from nmt.training.ranking import is_at_floor, rank
 from nmt.training.schedules import LearningRateSchedule, draw_choices
 from nmt.training.state import Model, TrainState, average_weights
+from nmt.training.update_graph import PaddedTask, Shapes, UpdateGraphs, make_recorder
 
 Scores = Mapping[str, float]
 LESS_MEMORY = "lower train.batch.size or the sizes under model"
@@ -99,6 +101,7 @@ def train_step(
     update: int,
     workers: Workers = SINGLE,
     scale: NoLossScale = UNSCALED,
+    tokens: Tensor | None = None,
 ) -> Step:
     """Update from one or more batches; the gradient is that of the mean over all their tokens in all processes.
 
@@ -110,9 +113,11 @@ def train_step(
         update: Number of updates so far.
         workers: The processes that train the model.
         scale: Scaling of the loss, from `make_loss_scale`.
+        tokens: Target tokens of all processes; None counts the positions of the batches.
     """
     device = optimizer.param_groups[0]["params"][0].device
-    tokens = workers.total(torch.full((), sum(batch.num_tokens for batch in batches), device=device))
+    if tokens is None:
+        tokens = workers.total(torch.full((), sum(batch.num_tokens for batch in batches), device=device))
     total = torch.zeros((), device=device)
     for number, batch in enumerate(batches, 1):
         on_device = batch.to(device)
@@ -127,6 +132,48 @@ def train_step(
     norm, skipped = update_weights(optimizer, scale.scaled_divisor(divisor), config.optimizer.clip_norm, bad_losses)
     scale.update(skipped)
     return Step(total, norm, tokens, skipped)
+
+
+Update = Callable[[Sequence[Batch], int], Step]
+"""Updates a model from one or more batches, after a number of updates."""
+
+
+def make_update(
+    learner: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    options: TrainSection,
+    workers: Workers = SINGLE,
+    scale: NoLossScale = UNSCALED,
+) -> Update:
+    """What a loop calls for each update: `train_step`, or recordings of it for padded batches if `graphs` is true.
+
+    Args:
+        learner: See `train_step`.
+        optimizer: See `train_step`.
+        options: The train section of the config.
+        workers: See `train_step`.
+        scale: See `train_step`.
+    """
+
+    def update(batches: Sequence[Batch], number: int) -> Step:
+        return train_step(learner, batches, optimizer, options, number, workers, scale)
+
+    if options.graphs is not True:
+        return update
+    assert isinstance(learner, Seq2Seq)  # the config is checked
+    task = PaddedTask(learner)
+
+    def padded_update(batch: Batch, tokens: Tensor) -> Step:
+        return train_step(task, [batch], optimizer, options, 0, workers, scale, tokens)
+
+    shapes = Shapes(learner.encoder.max_length, learner.decoder.max_length)
+    graphs = UpdateGraphs(padded_update, optimizer, shapes, make_recorder(learner.device))
+
+    def graphed_update(batches: Sequence[Batch], number: int) -> Step:
+        (batch,) = batches
+        return Step(*graphs(batch))
+
+    return graphed_update
 
 
 def start(model: Model, pairs: EncodedPairs, options: TrainSection, workers: Workers = SINGLE) -> TrainState[Model]:
@@ -171,6 +218,7 @@ def training_events(
     device = state.model.device
     make = partial(_make_parts, open_batches(pairs, noise, device), state.workers)
     updates = make_ahead(make, _plan_from(progress, pairs, options), AHEAD if device.type == "cuda" else 0)
+    update = make_update(state.replica, state.optimizer, options, state.workers, state.scale)
     state.model.train()
     while (reason := _reason_to_stop(state, options)) is None:
         state.meter.resume()
@@ -182,9 +230,7 @@ def training_events(
         for parameters in state.optimizer.param_groups:
             parameters["lr"] = learning_rate
         with when_out_of_memory(LESS_MEMORY):
-            step = train_step(
-                state.replica, batches, state.optimizer, options, progress.update, state.workers, state.scale
-            )
+            step = update(batches, progress.update)
         progress.update += 1
         progress.position += 1
         if state.average:

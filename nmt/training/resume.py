@@ -30,7 +30,9 @@ HARMLESS = (
 )
 """Beginnings of keys that may change when a run is resumed, without changing the run itself."""
 
-_LEARNING = ("optimizer.", "schedule", "teacher_forcing", "label_smoothing", "consistency", "noise", "precision")
+_LEARNING = (
+    *("optimizer.", "schedule", "teacher_forcing", "label_smoothing", "consistency", "noise", "precision", "graphs"),
+)
 INFLUENTIAL = (
     "decode.",
     *(f"train.{name}" for name in (*_LEARNING, "validation.every")),

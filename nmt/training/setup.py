@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from nmt.config import Config, SamplingSection, differing_keys, load_config
+from nmt.config.combinations import unrecordable
 from nmt.config.parent import MODEL_KEYS, check_parent, settings_of_recorded
 from nmt.corpus.dataset import DataDirectory, has_repaired_references
 from nmt.corpus.example import read_examples
@@ -61,7 +62,10 @@ def resolve(config: Config, data: DataDirectory, workers: Workers = SINGLE, run:
         run: A run to resume: the values of `auto` when it started still hold.
 
     Returns:
-        The config with the data section of the data and a precision that is not `auto`.
+        The config with the data section of the data, and with a precision and graphs that are not `auto`.
+
+    Raises:
+        ConfigError: Updates are to be recorded, but several processes train.
     """
     config = with_text_of(config, data)
     if config.train.threads:
@@ -69,11 +73,25 @@ def resolve(config: Config, data: DataDirectory, workers: Workers = SINGLE, run:
     use_fast_products()
     torch.manual_seed(config.train.seed)
 
-    def precision() -> str:
-        earlier = config if run is None or config.train.precision != "auto" else load_config(run / "config.yaml")
-        return resolve_precision(earlier.train.precision, workers.device)
+    def choose() -> dict[str, object]:
+        given = config.train
+        earlier = given if run is None else load_config(run / "config.yaml").train
+        precision = earlier.precision if given.precision == "auto" else given.precision
+        graphs = earlier.graphs if given.graphs == "auto" else given.graphs
+        return {
+            "precision": resolve_precision(precision, workers.device),
+            "graphs": resolve_graphs(config, workers) if graphs == "auto" else graphs,
+        }
 
-    return _with_train(config, precision=workers.decide_on_first(precision))
+    config = _with_train(config, **workers.decide_on_first(choose))
+    if config.train.graphs and workers.size > 1:
+        raise ConfigError(f"train.graphs: true records the updates of one process, not of {workers.size}; set false")
+    return config
+
+
+def resolve_graphs(config: Config, workers: Workers) -> bool:
+    """True if updates are recorded where the config leaves it open: on one GPU, if nothing in them waits."""
+    return workers.device.type == "cuda" and workers.size == 1 and not any(unrecordable(config))
 
 
 def _with_train(config: Config, **values: object) -> Config:

@@ -19,7 +19,7 @@ from nmt.system.device import resolve_device
 from nmt.system.progress import progress_bar
 from nmt.training.consistency import with_consistency
 from nmt.training.distributed import Workers
-from nmt.training.loop import count_updates, plan_epoch, train_step
+from nmt.training.loop import count_updates, make_update, plan_epoch
 from nmt.training.loss_scale import make_loss_scale
 from nmt.training.optimizers import make_optimizer
 from nmt.training.schedules import LearningRateSchedule
@@ -64,7 +64,7 @@ def time_updates(
     optimizer = make_optimizer(options.optimizer, model)
     rate = LearningRateSchedule(options.schedule, count_updates(options, len(groups)))
     source = open_batches(pairs, noise, model.device)
-    scale = make_loss_scale(options.precision, model.device)
+    make_step = make_update(learner, optimizer, options, scale=make_loss_scale(options.precision, model.device))
     losses: list[torch.Tensor] = []
     tokens = list[int]()
     begins = [time.perf_counter()]
@@ -74,7 +74,7 @@ def time_updates(
                 parameters["lr"] = options.optimizer.learning_rate * rate.share(update + 1)
             batches = [source(indices, 1) for indices in group]
             tokens.append(sum(batch.num_tokens for batch in batches))
-            step = train_step(learner, batches, optimizer, options, update, scale=scale)
+            step = make_step(batches, update)
             losses.append(step.loss / tokens[-1])
             if update < WARM_UP:
                 float(losses[-1])  # waits for the device

@@ -29,7 +29,7 @@ from nmt.search.search import SearchSettings
 from nmt.search.stepper import Seq2SeqStepper
 from nmt.search.strategy import BeamStrategy, GreedyStrategy
 from nmt.training.consistency import with_consistency
-from nmt.training.loop import train_step
+from nmt.training.loop import make_update, train_step
 
 META = torch.device("meta")
 PAIRS = ([[4, 5], [6]], [[6], []])
@@ -46,8 +46,8 @@ def _no_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
     """Autocast does not know the meta device; in float32 it does nothing."""
     autocast, enabled = torch.autocast, torch.is_autocast_enabled
 
-    def without(device_type: str, **options: Any) -> contextlib.AbstractContextManager[object]:
-        return contextlib.nullcontext() if device_type == "meta" else autocast(device_type, **options)
+    def without(device_type: str, *dtype: Any, **options: Any) -> contextlib.AbstractContextManager[object]:
+        return contextlib.nullcontext() if device_type == "meta" else autocast(device_type, *dtype, **options)
 
     monkeypatch.setattr(torch, "autocast", without)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: device != "meta" and enabled(device))
@@ -121,6 +121,29 @@ def assert_updates_without_waiting(
     learner = with_consistency(model, consistency)
     step = train_step(learner, [batch_of(*PAIRS)] * batches, optimizer, config, 0)
     assert all(part.device == META for part in (step.loss, step.norm, step.tokens, step.skipped))
+
+
+@covering(
+    "order, attention, cell", ORDERS, [attention for attention in ATTENTIONS if attention != "hard"], ("lstm", "gru")
+)
+def test_an_update_that_is_recorded_never_waits(order: tuple[str, bool], attention: str, cell: str) -> None:
+    """A CUDA graph cannot be recorded of an update that waits, or that reads what the host has."""
+    assert_recordings_without_waiting(model_on_meta(order, attention, cell))
+
+
+@each_value("family, positions, norm", FAMILIES, POSITIONS, NORMS)
+def test_an_update_of_every_family_that_is_recorded_never_waits(
+    family: tuple[str, str], positions: int | None, norm: str
+) -> None:
+    assert_recordings_without_waiting(family_on_meta(*family, learned_positions=positions, norm=norm))
+
+
+def assert_recordings_without_waiting(model: Seq2Seq) -> None:
+    optimizer = Descent(model.train().parameters(), {"fused": True, "lr": 0.1})
+    update = make_update(model, optimizer, TrainSection(label_smoothing=0.1, graphs=True))
+    for number in range(3):  # as it is, recorded, repeated
+        step = update([batch_of(*PAIRS)], number)
+        assert all(part.device == META for part in step)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from nmt.corpus.dataset import open_data
 from nmt.models.build import build_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.system.errors import ConfigError
-from nmt.training import readiness, timing
+from nmt.training import loop, readiness, timing
 from nmt.training.findings import Finding
 from nmt.training.loop import train_step
 from nmt.training.readiness import check_updates, count_parameters, describe_parameters, typical_pairs
@@ -215,7 +215,7 @@ def updates(project: Project, monkeypatch: pytest.MonkeyPatch, *settings: str) -
         return train_step(model, batches, *rest, **scale)
 
     monkeypatch.setattr(readiness, "train_step", step)
-    monkeypatch.setattr(timing, "train_step", step)
+    monkeypatch.setattr(loop, "train_step", step)
 
     def new_model(config: Config) -> Seq2Seq:
         return build_model(config.model, len(data.src_vocabulary), len(data.tgt_vocabulary))

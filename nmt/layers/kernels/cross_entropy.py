@@ -1,4 +1,4 @@
-"""Losses of the output layer, which never store the logits of more than `CHUNK_ROWS` target positions.
+"""Losses of the output layer, which never store the logits of more than `chunk_rows` target positions.
 
 Cross-entropy, and that of one reading of the words with its divergence from another reading.
 """
@@ -14,7 +14,9 @@ from torch.autograd.function import once_differentiable
 from nmt.layers.kernels.products import pad_rows
 
 CHUNK_ROWS = 1024
-"""Rows of logits in memory at once."""
+"""Rows of logits in memory at once, on the CPU and at least."""
+CHUNK_LOGITS = 1 << 26
+"""Logits in memory at once on other devices, whose products of few rows are slow: 256 MiB in float32."""
 Measure = Callable[[Tensor, Tensor, bool], tuple[Tensor, Tensor]]
 """From the logits of some positions, reading after reading, padding last [rows, V], which it overwrites, the words to
 predict [positions, 1], and whether the gradient is needed: the loss, and its gradient with respect to the logits, which
@@ -22,7 +24,12 @@ is 0 on padding."""
 
 
 def output_cross_entropy(
-    readouts: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0
+    readouts: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    targets: Tensor,
+    label_smoothing: float = 0.0,
+    ignored: int | None = None,
 ) -> Tensor:
     """Summed cross-entropy in nats of an output layer, with label smoothing e (Szegedy et al., 2016, section 7).
 
@@ -36,11 +43,12 @@ def output_cross_entropy(
         bias: b, [V].
         targets: y, word ids [P].
         label_smoothing: e.
+        ignored: Id whose positions have neither a loss nor a gradient; None if there are none.
 
     Returns:
         A scalar, in float32 or better.
     """
-    return _output_loss((readouts, weight, bias), targets, 1, partial(_cross_entropy, label_smoothing))
+    return _output_loss((readouts, weight, bias), targets, 1, partial(_cross_entropy, label_smoothing, ignored))
 
 
 def consistent_cross_entropy(
@@ -94,11 +102,24 @@ def _output_loss(parts: tuple[Tensor, Tensor, Tensor], targets: Tensor, readings
     return total
 
 
-def _cross_entropy(smoothing: float, logits: Tensor, words: Tensor, needed: bool) -> tuple[Tensor, Tensor]:
+def chunk_rows(device: str, words: int) -> int:
+    """Rows of logits in memory at once.
+
+    Args:
+        device: Type of the device.
+        words: Words of the vocabulary.
+    """
+    return CHUNK_ROWS if device == "cpu" else max(CHUNK_ROWS, CHUNK_LOGITS // words)
+
+
+def _cross_entropy(
+    smoothing: float, ignored: int | None, logits: Tensor, words: Tensor, needed: bool
+) -> tuple[Tensor, Tensor]:
     """The loss of some positions and, if needed, its gradient; see `Measure`.
 
     Args:
         smoothing: e of `output_cross_entropy`.
+        ignored: See `output_cross_entropy`.
         logits: See `Measure`.
         words: See `Measure`.
         needed: See `Measure`.
@@ -111,14 +132,18 @@ def _cross_entropy(smoothing: float, logits: Tensor, words: Tensor, needed: bool
     highest = logits[:rows].amax(dim=1, keepdim=True)
     probabilities = torch.softmax(logits, dim=1, out=logits)
     # The largest probability is exp(highest - logsumexp), and at least 1 / V.
-    loss = (highest - probabilities[:rows].amax(dim=1, keepdim=True).log() - target).sum()
+    losses = highest - probabilities[:rows].amax(dim=1, keepdim=True).log() - target  # [rows, 1]
     d_logits = probabilities
     if needed:  # softmax(z) - (1 - e) onehot(y) - e / V, in place
         d_logits[rows:] = 0
         d_logits[:rows].scatter_add_(1, words, d_logits.new_full((rows, 1), smoothing - 1))
         if smoothing:
             d_logits[:rows] -= smoothing / logits.size(1)
-    return loss, d_logits
+    if ignored is not None:
+        uncounted = words == ignored
+        losses = losses.masked_fill(uncounted, 0)
+        d_logits[:rows].masked_fill_(uncounted, 0)
+    return losses.sum(), d_logits
 
 
 def _consistent_cross_entropy(
@@ -175,7 +200,7 @@ class _OutputLoss(torch.autograd.Function):
         make = torch.empty_like if len(targets) else torch.zeros_like
         gradients = [make(part, dtype=exact) for part in (readouts, weight, bias)] if needed else []
         shape = readings, len(targets), readouts.size(1)
-        step = CHUNK_ROWS // readings
+        step = chunk_rows(readouts.device.type, len(weight)) // readings
         for first in range(0, len(targets), step):
             part = slice(first, first + step)
             words = targets[part].unsqueeze(1)

@@ -6,7 +6,7 @@ from gradients import assert_same_gradients
 from torch import Tensor, nn
 
 from nmt.layers.kernels import cross_entropy, products
-from nmt.layers.kernels.cross_entropy import consistent_cross_entropy, output_cross_entropy
+from nmt.layers.kernels.cross_entropy import chunk_rows, consistent_cross_entropy, output_cross_entropy
 
 SIZE, UNITS = 10, 4  # of the vocabulary, of a readout
 SMOOTHING = pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
@@ -50,6 +50,29 @@ def test_loss_and_gradients_equal_torchs_in_any_number_of_chunks(
     found = output_cross_entropy(*parts, targets, smoothing)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
     assert_same_gradients(found, expected, parts, atol=2e-12 * max(1.0, float(expected.detach())))
+
+
+@pytest.mark.parametrize("places", [[], [0], [2, 3, 8], list(range(9))])
+@SMOOTHING
+def test_ignored_positions_have_no_loss_and_no_gradient(
+    places: list[int], smoothing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cross_entropy, "CHUNK_ROWS", 4)
+    parts, targets = layer(9)
+    targets = targets.clamp(min=1)
+    targets[places] = 0
+    logits = nn.functional.linear(*parts)
+    options = {"reduction": "sum", "label_smoothing": smoothing, "ignore_index": 0}
+    expected = nn.functional.cross_entropy(logits, targets, **options)
+    found = output_cross_entropy(*parts, targets, smoothing, ignored=0)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
+    assert_same_gradients(found, expected, parts, atol=1e-12)
+
+
+def test_logits_in_memory_depend_on_the_device_and_the_vocabulary() -> None:
+    assert chunk_rows("cpu", 100) == chunk_rows("cpu", 100_000) == 1024
+    assert chunk_rows("cuda", 8192) == 8192  # times 8,192 words of four bytes: 256 MiB
+    assert chunk_rows("cuda", 1 << 20) == 1024
 
 
 @SMOOTHING
