@@ -346,9 +346,9 @@ class TrainSection(Section):
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "float32"
     """bfloat16 and float16: autocast, float16 with a scaled loss; auto: bfloat16 if the device's products are clearly
     faster in it, and float16 on a GPU without bfloat16."""
-    graphs: Literal["auto"] | Flag = "auto"
+    graphs: Literal["auto"] | Flag = False
     """Record updates as CUDA graphs, for batches that are padded to few shapes; auto: on one GPU, if the other settings
-    allow it. Without a GPU, true only pads them."""
+    allow it. No card has run them yet. Without a GPU, true only pads batches."""
     threads: Processes | None = key(None, unit="threads")
     """CPU threads; null is torch's choice."""
     log_every: Count = key(50, unit="updates")

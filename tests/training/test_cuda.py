@@ -52,7 +52,7 @@ def test_recorded_updates_have_the_losses_and_weights_of_the_plain_loop_on_the_c
     plain = make_config(model, graphs=False, batch={"size": 5}, max_updates=20)
     there = make_state(plain, pairs)
     expected = until(there, pairs, plain, 20)
-    config = make_config(model, batch={"size": 5}, max_updates=20)
+    config = make_config(model, graphs=True, batch={"size": 5}, max_updates=20)
     here = on_gpu(config, pairs)
     found = until(here, pairs, config, 20)
     for one, other in zip(found, expected, strict=True):
@@ -138,5 +138,7 @@ def test_one_process_of_nccl_makes_the_update_of_a_single_process(tmp_path: Path
 
 
 def test_a_run_on_a_gpu_resumes_exactly_by_the_real_commands(short_project: Project, tmp_path: Path) -> None:
-    run = stop_and_resume(short_project, tmp_path, 7, "train.teacher_forcing.ratio=1", "train.device=cuda")
+    run = stop_and_resume(
+        short_project, tmp_path, 7, "train.teacher_forcing.ratio=1", "train.device=cuda", "train.graphs=auto"
+    )
     assert load_config(str(run / "config.yaml")).train.graphs is True
