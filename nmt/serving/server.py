@@ -6,6 +6,7 @@ import json
 import logging
 import signal
 import socket
+import threading
 from collections.abc import Collection, Iterator
 from functools import partial
 from types import FrameType
@@ -17,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.serving.access import Pages, is_loopback
 from nmt.serving.app import App
+from nmt.serving.detection import rank_languages
 from nmt.serving.log import Format, write
 from nmt.serving.request_limits import MAX_CONNECTIONS, Limits
 from nmt.serving.service import Service
@@ -62,6 +64,10 @@ def bind(host: str, port: int) -> socket.socket:
     # And this too: the body of a reply does not wait until the client has acknowledged the head (40 ms).
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+DETECTION = "nmt detection"
+"""Name of the thread that reads the model of languages."""
 
 
 class Server(uvicorn.Server):
@@ -127,6 +133,9 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
         self._service.downloads.clean_up()
+        # The first detection reads the library's model, which takes a second or more: not of the first user.
+        sources = {direction.source for direction in self._service.directions}
+        threading.Thread(target=rank_languages, args=("text", sources), name=DETECTION, daemon=True).start()
         await super().startup(sockets)
         counts = {str(direction): len(direction.models) for direction in self._service.directions}
         names = ", ".join(name if count == 1 else f"{name} ({count} models)" for name, count in counts.items())

@@ -25,6 +25,7 @@ from safetensors.torch import load_file, save_file
 import nmt
 import nmt.serving.serve
 import nmt.serving.server
+from nmt.serving import detection
 from nmt.serving.server import bind
 from nmt.translation.loading import LoadSettings
 
@@ -273,6 +274,12 @@ def begin(client: httpx.Client, gated: Gated, pool: ThreadPoolExecutor) -> "Futu
     reply = pool.submit(httpx.post, f"{client.base_url}/translate", json=fields, timeout=20)
     assert gated.started.wait(10)
     return reply
+
+
+def test_the_model_of_languages_is_read_at_the_start() -> None:
+    detection._identifier.cache_clear()
+    with serving():
+        wait_until(lambda: detection._identifier.cache_info().currsize == 1, 20)
 
 
 def test_requests_that_have_begun_are_finished() -> None:
