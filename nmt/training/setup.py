@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from nmt.config import Config, SamplingSection, differing_keys, load_config
+from nmt.config import Config, SamplingSection, differing_keys, read_config
 from nmt.config.combinations import unrecordable
 from nmt.config.parent import MODEL_KEYS, check_parent, settings_of_recorded
 from nmt.corpus.dataset import DataDirectory, has_repaired_references
@@ -75,7 +75,7 @@ def resolve(config: Config, data: DataDirectory, workers: Workers = SINGLE, run:
 
     def choose() -> dict[str, object]:
         given = config.train
-        earlier = given if run is None else load_config(run / "config.yaml").train
+        earlier = given if run is None else read_config(run / "config.yaml").train  # imports no class that it names
         precision = earlier.precision if given.precision == "auto" else given.precision
         graphs = earlier.graphs if given.graphs == "auto" else given.graphs
         return {
