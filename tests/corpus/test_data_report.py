@@ -192,6 +192,12 @@ def test_given_splits_have_no_groups() -> None:
     assert "would drop" not in text
 
 
+def test_the_pairs_of_a_test_set_of_another_file_are_not_of_the_corpus() -> None:
+    report = changed(dropped_overlap=50)
+    del report["naive_overlap"]
+    assert "1,170 of the 1,220 clean pairs are in a split." in text_of(report)
+
+
 @pytest.mark.parametrize("absent", [("test",), ("valid", "test")])
 def test_absent_splits_are_reported(absent: tuple[str, ...]) -> None:
     report = changed()
