@@ -17,7 +17,7 @@ import yaml
 from conftest import Cli
 
 from nmt.serving.request_limits import Limits
-from nmt.system.limits import KIB
+from nmt.system.limits import KIB, MIB
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/service"
@@ -70,8 +70,10 @@ def test_what_is_installed_is_what_the_project_names() -> None:
     assert f"ARG TORCH={torch[1]}\n" in DOCKERFILE
     assert f"${{TORCH:-{torch[1]}}}" == read("compose.yaml")["services"]["nmt"]["build"]["args"]["TORCH"]
     assert DOCKERFILE.partition("\nFROM ")[2].startswith(f"python:{project['requires-python'].removeprefix('>=')}")
-    for text in (README[README.index("## As a service") :], DOCKERFILE):
-        assert re.findall(r"pip install .*\"\.\[(\w+)\]\"$", text, re.MULTILINE) == ["serve"]
+    unit = README[README.index("## As a service") :]
+    assert re.findall(r"pip install .*\"\.\[(\w+)\]\"$", unit, re.MULTILINE) == ["serve"]
+    assert "\nARG EXTRAS=serve\n" in DOCKERFILE
+    assert DOCKERFILE.count('".[$EXTRAS]"') == 1
     assert "serve" in project["optional-dependencies"]
 
 
@@ -127,5 +129,6 @@ def test_the_service_starts_again_however_it_ends() -> None:
 
 
 def test_the_proxy_lets_through_what_the_server_allows() -> None:
-    (size,) = re.findall(r"client_max_body_size (\d+)k;", README)
-    assert Limits().max_body <= int(size) * KIB < 1.1 * Limits().max_body
+    (size,) = re.findall(r"client_max_body_size (\d+)m;", README)
+    largest = max(Limits().max_body, Limits().max_file_bytes)
+    assert largest + 64 * KIB <= int(size) * MIB < 1.2 * largest
