@@ -245,6 +245,37 @@ def run(*arguments: object, given: str = "", **options: Any) -> "subprocess.Comp
     return subprocess.CompletedProcess(process.args, process.wait(), out, err)
 
 
+def interrupt(running: int) -> None:
+    """Do what a terminal does: every process of the group gets the signal."""
+    os.killpg(running, signal.SIGINT)
+
+
+def terminate(running: int) -> None:
+    """End a process by a signal that it can handle."""
+    os.kill(running, signal.SIGTERM)
+
+
+def kill(running: int) -> None:
+    """End a process by a signal that it cannot handle."""
+    os.kill(running, signal.SIGKILL)
+
+
+def assert_none_outlives(program: Callable[[], object], end: Callable[[int], None]) -> None:
+    """Start a program that prints the ids of its processes without an end, and end it: all of them end with it."""
+    # Every process holds the pipes: they report their ends only when all of them are gone.
+    with start(stdout=PIPE, stderr=PIPE, new_session=True, program=program) as running:
+        assert running.stdout
+        assert int(running.stdout.readline()) != running.pid
+        end(running.pid)
+        try:
+            _, err = running.communicate(timeout=60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+    assert err.count("Traceback") <= 1  # that of the interrupt in the program itself
+    assert "ForkProcess" not in err
+
+
 def limit_memory(size: int) -> None:
     """From now on this process may take `size` MiB more than it has."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

@@ -1,4 +1,8 @@
-"""Forms of a word, as far as its letters show them: the same beginning, and another ending."""
+"""Forms of a word, as far as its letters show them: the same beginning, and another ending.
+
+There are two rules. `is_form` finds examples in training text, where a wrong one costs little. `keeps_term` judges
+translations, where a wrong one breaks a promise, and is stricter.
+"""
 
 import re
 from collections.abc import Iterable

@@ -62,10 +62,16 @@ def wait_for_status(page: Page, begin: str = "Done") -> None:
     page.wait_for(f"at('status').textContent.startsWith({begin!r})")
 
 
-def posts(records: Records) -> list[int]:
+def posts(records: Records, route: str = "/translate") -> list[int]:
     """The statuses of requests for translations."""
     found = map(json.loads, records.lines)
-    return [record["status"] for record in found if record["route"] == "/translate"]
+    return [record["status"] for record in found if record["route"] == route]
+
+
+def use_up(client: httpx.Client) -> None:
+    """Make requests until the server refuses more of them for a while."""
+    while client.post("/detect", data={"q": "a"}).status_code == 200:
+        pass
 
 
 @needs_chromium
@@ -127,8 +133,7 @@ def test_the_translation_of_an_earlier_text_is_never_shown(page: Page, records: 
 def test_a_busy_server_is_asked_again_when_it_allows_it(page: Page, records: Records) -> None:
     with serving(limits={"requests_per_minute": 20}) as client:
         open_page(page, client)
-        while client.post("/detect", data={"q": "a"}).status_code == 200:
-            pass
+        use_up(client)
         page.type("I am")
         wait_for_status(page, "Not translated: Slow down: too many requests; trying again in ")
         begin = time.monotonic()
@@ -144,13 +149,11 @@ def test_a_busy_server_is_asked_again_when_it_allows_it(page: Page, records: Rec
 def test_a_file_is_sent_again_when_a_busy_server_allows_it(page: Page, records: Records) -> None:
     with serving(limits={"requests_per_minute": 20}) as client:
         open_page(page, client)
-        while client.post("/detect", data={"q": "a"}).status_code == 200:
-            pass
+        use_up(client)
         page.evaluate(f"translateFile(new File([{TEXT!r}], 'a.txt'))")
         page.wait_for("at('file-status').textContent.includes('trying again in ')")
         page.wait_for("at('file-status').textContent === 'Done'")
-    found = map(json.loads, records.lines)
-    assert [entry["status"] for entry in found if entry["route"] == "/translate_file"] == [429, 200]
+    assert posts(records, "/translate_file") == [429, 200]
 
 
 @pytest.mark.soak
@@ -256,8 +259,7 @@ def test_a_dropped_file_comes_back_and_a_bad_one_is_explained(page: Page, record
             assert page.evaluate("at('saved').checkVisibility()") is False
         assert shown(page, "result") == ""
         assert [problem for problem in page.problems if "400" not in problem] == []
-    found = [json.loads(record) for record in records.lines]
-    assert [entry["status"] for entry in found if entry["route"] == "/translate_file"] == [200, 400, 400]
+    assert posts(records, "/translate_file") == [200, 400, 400]
 
 
 @pytest.mark.soak

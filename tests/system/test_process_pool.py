@@ -1,6 +1,5 @@
 """Processes that work on chunks."""
 
-import contextlib
 import logging
 import multiprocessing
 import os
@@ -10,7 +9,6 @@ from collections.abc import Callable, Iterator
 
 import processes
 import pytest
-from processes import PIPE
 
 from nmt.system.errors import DataError
 from nmt.system.messages import Parameter
@@ -144,24 +142,6 @@ def print_processes() -> None:
             print(result, flush=True)
 
 
-def interrupt(running: int) -> None:
-    os.killpg(running, signal.SIGINT)  # what a terminal does: every process gets it
-
-
-@pytest.mark.parametrize(
-    "end",
-    [interrupt, lambda running: os.kill(running, signal.SIGTERM), lambda running: os.kill(running, signal.SIGKILL)],
-)
+@pytest.mark.parametrize("end", [processes.interrupt, processes.terminate, processes.kill])
 def test_no_process_outlives_its_killed_parent(end: Callable[[int], None]) -> None:
-    # Every process holds the pipes: they report their ends only when all of them are gone.
-    with processes.start(stdout=PIPE, stderr=PIPE, new_session=True, program=print_processes) as running:
-        assert running.stdout
-        assert int(running.stdout.readline()) != running.pid
-        end(running.pid)
-        try:
-            _, err = running.communicate(timeout=60)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(running.pid, signal.SIGKILL)
-    assert err.count("Traceback") <= 1  # that of the interrupt in the program itself
-    assert "ForkProcess" not in err
+    processes.assert_none_outlives(print_processes, end)

@@ -10,9 +10,17 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-from conftest import Project, assert_same_tensors
+from conftest import Project
 from torch.nn.parallel import DistributedDataParallel
-from training.test_update_graph import MODELS, RARE, make_config, make_state, random_pairs, take, told, until
+from training.test_update_graph import (
+    MODELS,
+    RARE,
+    assert_continues,
+    make_config,
+    make_state,
+    random_pairs,
+    until,
+)
 from training_runs import stop_and_resume
 
 from nmt.config import load_config
@@ -22,7 +30,6 @@ from nmt.corpus.noise import no_noise
 from nmt.evaluation.loss import mean_loss
 from nmt.training.loop import Reported, Skipped, start, train_step
 from nmt.training.optimizers import make_optimizer
-from nmt.training.state import restore
 from nmt.training.update_graph import GraphRecorder, make_recorder
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -69,14 +76,7 @@ def test_a_restored_run_continues_as_if_it_had_never_stopped(model: str, precisi
     """Its first updates are not recorded yet, and draw the random numbers that recorded ones would."""
     pairs = random_pairs()
     config = make_config(model, dropout=0.3, precision=precision, batch={"size": 5}, max_updates=20, log_every=4)
-    state = on_gpu(config, pairs)
-    until(state, pairs, config, 13)
-    taken = take(state)
-    expected = told(until(state, pairs, config, 20))
-    other = on_gpu(config, pairs, seed=5)
-    assert restore(other, taken)
-    assert told(until(other, pairs, config, 20)) == expected
-    assert_same_tensors(take(other).tensors, take(state).tensors)
+    assert_continues(on_gpu, config, pairs, stop=13, last=20)
 
 
 def test_recorded_updates_that_are_not_finite_are_skipped() -> None:

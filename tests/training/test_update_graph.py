@@ -240,19 +240,26 @@ def take(state: TrainState[Any]) -> Checkpoint:
     return Checkpoint({name: tensor.clone() for name, tensor in taken.tensors.items()}, copy.deepcopy(taken.metadata))
 
 
+def assert_continues(
+    make: Callable[..., TrainState[Any]], config: Config, pairs: EncodedPairs, *, stop: int, last: int
+) -> None:
+    """Restore a run as it was after an update: it continues as if it had never stopped."""
+    state = make(config, pairs)
+    until(state, pairs, config, stop)
+    taken = take(state)
+    expected = told(until(state, pairs, config, last))
+    restored = make(config, pairs, seed=5)
+    assert restore(restored, taken)
+    assert told(until(restored, pairs, config, last)) == expected
+    assert_same_tensors(take(restored).tensors, take(state).tensors)
+
+
 @pytest.mark.parametrize("model", ["luong", "bahdanau", "ssru"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
 def test_a_restored_run_continues_as_if_it_had_never_stopped(model: str, precision: str) -> None:
     pairs = random_pairs()
     config = make_config(model, dropout=0.3, precision=precision, batch={"size": 5}, log_every=3, ema_decay=0.9)
-    state = make_state(config, pairs)
-    until(state, pairs, config, 8)
-    taken = take(state)
-    expected = told(until(state, pairs, config, 12))
-    other = make_state(config, pairs, seed=5)
-    assert restore(other, taken)
-    assert told(until(other, pairs, config, 12)) == expected
-    assert_same_tensors(take(other).tensors, take(state).tensors)
+    assert_continues(make_state, config, pairs, stop=8, last=12)
 
 
 def test_updates_that_are_not_finite_are_skipped_in_repetitions_too() -> None:
