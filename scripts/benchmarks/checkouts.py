@@ -30,6 +30,7 @@ MODELS = {
 """Descriptions of the models by their name in `ours.OVERRIDES`."""
 WORKS = {"training": "target tokens/s", "decoding": "sentences/s"}
 """Units of speed."""
+PRECISIONS = ["float32", "bfloat16"]
 STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 """97.5% quantiles of Student's t by the number of pairs, which is one more than the degrees of freedom."""
 
@@ -41,6 +42,8 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("--before", type=Path, required=True, metavar="DIR", help="the earlier checkout")
     parser.add_argument("--after", type=Path, default=ROOT, metavar="DIR", help="the later one; this one by default")
     parser.add_argument("--pairs", type=int, choices=STUDENT, default=5, help="measurements of each checkout")
+    parser.add_argument("--only", choices=WORKS, help="measure training or decoding alone")
+    parser.add_argument("--precision", choices=PRECISIONS, default="float32", help="format of products")
     parser.add_argument("--updates", type=updates, default=160, help="updates per training")
     parser.add_argument("--batch-size", type=positive, default=64, help="sentences translated at once")
 
@@ -60,11 +63,12 @@ def benchmark_checkouts(arguments: argparse.Namespace) -> None:
     ours.prepare_workload(config, workload, data, arguments.threads)
     lines = output / "random.en"
     write_lines(lines, random_lines([len(line.split()) for line in read_lines(workload / "test.en")]))
-    request = {"config": str(config), "lines": str(lines), "words": WORDS, "precision": "float32", "beam": 1}
+    request = {"config": str(config), "lines": str(lines), "words": WORDS, "beam": 1}
     request |= {"length": round(mean_length(workload / "train.de")), "threads": arguments.threads}
-    request |= {"batch_size": arguments.batch_size}
-    speeds: dict[tuple[str, str], list[list[float]]] = {(model, work): [[], []] for model in MODELS for work in WORKS}
-    runs = [(pair, model, work) for pair in range(arguments.pairs) for model in MODELS for work in WORKS]
+    request |= {"batch_size": arguments.batch_size, "precision": arguments.precision}
+    works = [arguments.only] if arguments.only else list(WORKS)
+    speeds: dict[tuple[str, str], list[list[float]]] = {(model, work): [[], []] for model in MODELS for work in works}
+    runs = [(pair, model, work) for pair in range(arguments.pairs) for model in MODELS for work in works]
     for pair, model, work in tqdm(runs, unit=" pairs", disable=None):
         for place in (0, 1) if pair % 2 == 0 else (1, 0):
             if work == "training":
@@ -78,11 +82,12 @@ def benchmark_checkouts(arguments: argparse.Namespace) -> None:
 def _train(checkout: Path, model: str, config: Path, data: Path, output: Path, arguments: argparse.Namespace) -> float:
     """Median target tokens per second after the warm-up."""
     shutil.rmtree(output, ignore_errors=True)
-    limits = [f"train.max_updates={arguments.updates}", "train.epochs=1000", "train.precision=float32"]
+    limits = [f"train.max_updates={arguments.updates}", "train.epochs=1000"]
+    limits += [f"train.precision={arguments.precision}"]
     limits += [f"train.validation.every={arguments.updates}", "train.validation.metric=loss"]
     settings = ours.overriding([*limits, *ours.OVERRIDES[model]])
     command = ours.nmt("train", "--config", config, "--data", data, "--output", output, *settings)
-    run(command, output.with_suffix(".log"), _surroundings(checkout, arguments.threads))
+    run(command, output.with_suffix(".log"), surroundings(checkout, arguments.threads))
     return statistics.median(steady(ours.read_speeds((output / "metrics.jsonl").read_text(encoding="utf-8"))))
 
 
@@ -90,13 +95,14 @@ def _decode(checkout: Path, model: str, request: dict[str, Any], log: Path) -> f
     """Sentences per second of greedy search with random weights, in a process whose kernels are warm."""
     script = checkout / "scripts/benchmarks/random_nmt.py"
     command = [sys.executable, str(script), json.dumps(request | {"overrides": ours.OVERRIDES[model]})]
-    finished = run(command, log, _surroundings(checkout, request["threads"]))
+    finished = run(command, log, surroundings(checkout, request["threads"]))
     seconds: float = json.loads(finished.text.splitlines()[-1])["seconds"]
     return len(read_lines(Path(request["lines"]))) / seconds
 
 
-def _surroundings(checkout: Path, threads: int) -> dict[str, str]:
-    return environment(threads) | {"PYTHONPATH": str(checkout)}
+def surroundings(checkout: Path, threads: int) -> dict[str, str]:
+    """Environment variables of a process that imports a checkout, even if it is started in the folder of another."""
+    return environment(threads) | {"PYTHONPATH": str(checkout), "PYTHONSAFEPATH": "1"}
 
 
 def interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, float, float]:

@@ -11,6 +11,7 @@ import benchmark
 import pytest
 import torch
 from benchmarks import (
+    checkouts,
     joeynmt,
     marian,
     opennmt,
@@ -108,6 +109,19 @@ def test_a_command_is_measured(tmp_path: Path) -> None:
     assert finished.text == "done\n"
     assert 0.2 <= finished.seconds < 30
     assert finished.peak > 60 << 20
+
+
+def test_the_checkout_that_is_measured_is_the_one_that_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "there"):
+        package = tmp_path / name / "nmt"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "__main__.py").write_text(f"print({name!r})\n")
+    monkeypatch.chdir(tmp_path / "here")
+    finished = run(ours.nmt("train"), tmp_path / "log", checkouts.surroundings(tmp_path / "there", 1))
+    assert finished.text == "there\n"
 
 
 def test_a_command_that_fails_names_its_log(tmp_path: Path) -> None:
