@@ -349,6 +349,9 @@ class TrainSection(Section):
     graphs: Literal["auto"] | Flag = False
     """Record updates as CUDA graphs, for batches that are padded to few shapes; auto: on one GPU, if the other settings
     allow it. No card has run them yet. Without a GPU, true only pads batches."""
+    deterministic: Flag = False
+    """On a GPU, use only kernels that add in a fixed order, so that a repeated run has the same weights to the bit;
+    slower."""
     threads: Processes | None = key(None, unit="threads")
     """CPU threads; null is torch's choice."""
     log_every: Count = key(50, unit="updates")

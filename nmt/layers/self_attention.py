@@ -61,8 +61,12 @@ class SelfAttention(nn.Module):
         Returns:
             [B, T, D].
         """
-        weights = self.dropout(self.weigh(queries, keys, allowed))
-        contexts = multiply_small(weights, values)  # [B, heads, T, d]
+        if queries.is_cuda:
+            dropped = self.dropout.p if self.training else 0.0
+            contexts = attend_without_weights(queries, keys, values, allowed, dropped)
+        else:
+            weights = self.dropout(self.weigh(queries, keys, allowed))
+            contexts = multiply_small(weights, values)  # [B, heads, T, d]
         outputs: Tensor = self.output(contexts.transpose(1, 2).flatten(2))
         return outputs
 
@@ -71,6 +75,24 @@ class SelfAttention(nn.Module):
         scores = multiply_small(queries * self.scale, keys.mT)
         lowest = torch.finfo(scores.dtype).min
         return scores.masked_fill(~allowed.unsqueeze(1), lowest).softmax(dim=-1)
+
+
+def attend_without_weights(queries: Tensor, keys: Tensor, values: Tensor, allowed: Tensor, dropped: float) -> Tensor:
+    """Contexts of all heads by torch's fused kernels, which never store the weights: for GPUs.
+
+    Args:
+        queries: [B, heads, T, d].
+        keys: [B, heads, S, d].
+        values: [B, heads, S, d].
+        allowed: [B or 1, T or 1, S]. A row that allows nothing has finite contexts.
+        dropped: Probability of dropping a weight.
+
+    Returns:
+        [B, heads, T, d].
+    """
+    lowest = torch.finfo(queries.dtype).min
+    added = torch.zeros_like(allowed, dtype=queries.dtype).masked_fill(~allowed, lowest).unsqueeze(1)
+    return nn.functional.scaled_dot_product_attention(queries, keys, values, added, dropped)
 
 
 @contextlib.contextmanager

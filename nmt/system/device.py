@@ -1,15 +1,18 @@
 """Device, precision and environment."""
 
+import contextlib
+import os
 import platform
 import re
 import time
+from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
 import torch
 from torch.torch_version import TorchVersion
 
-from nmt.system.errors import ConfigError
+from nmt.system.errors import ConfigError, shorten
 from nmt.system.version import __version__
 
 
@@ -93,6 +96,34 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
     """Autocast to bfloat16 or float16, or nothing for float32."""
     dtype = torch.float16 if precision == "float16" else torch.bfloat16
     return torch.autocast(device.type, dtype=dtype, enabled=precision != "float32")
+
+
+@contextlib.contextmanager
+def fixed_order(wanted: bool) -> Iterator[None]:
+    """In the block a GPU adds in a fixed order, so that the same work has the same result to the bit; CPUs always do.
+
+    Args:
+        wanted: False changes nothing.
+
+    Raises:
+        ConfigError: An operation has no kernel with a fixed order.
+    """
+    if not wanted:
+        yield
+        return
+    enabled = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # for products; read when they first use the GPU
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        if "deterministic" not in reason:
+            raise
+        raise ConfigError(f"train.deterministic: true, but {shorten(reason)}; set false") from error
+    finally:
+        torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
 
 
 def describe_environment(device: torch.device) -> dict[str, Any]:

@@ -31,7 +31,8 @@ HARMLESS = (
 """Beginnings of keys that may change when a run is resumed, without changing the run itself."""
 
 _LEARNING = (
-    *("optimizer.", "schedule", "teacher_forcing", "label_smoothing", "consistency", "noise", "precision", "graphs"),
+    *("optimizer.", "schedule", "teacher_forcing", "label_smoothing", "consistency", "noise"),
+    *("precision", "graphs", "deterministic"),
 )
 INFLUENTIAL = (
     "decode.",

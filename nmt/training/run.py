@@ -54,7 +54,7 @@ def train(
     Note:
         Seeds torch's random number generator. Signals are handled in the main thread, while training.
     """
-    from nmt.system.device import resolve_device
+    from nmt.system.device import fixed_order, resolve_device
     from nmt.training.directory import claimed
     from nmt.training.distributed import join_workers
 
@@ -69,6 +69,7 @@ def train(
     with (
         join_workers(resolve_device(settings.train.device)) as workers,
         claimed(run, settings, folder, workers, overwrite=overwrite, resume=resume) as resuming,
+        fixed_order(settings.train.deterministic),
     ):
         return _train(settings, folder, run, workers, resuming=resuming)
 

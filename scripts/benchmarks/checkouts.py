@@ -60,7 +60,8 @@ def benchmark_checkouts(arguments: argparse.Namespace) -> None:
     checkouts = [arguments.before.resolve(), arguments.after.resolve()]
     config = ours.write_config(output)
     data = output / "data"
-    ours.prepare_workload(config, workload, data, arguments.threads)
+    # The earlier checkout prepares the data, as later ones read its configs.
+    ours.prepare_workload(config, workload, data, arguments.threads, surroundings(checkouts[0], arguments.threads))
     lines = output / "random.en"
     write_lines(lines, random_lines([len(line.split()) for line in read_lines(workload / "test.en")]))
     request = {"config": str(config), "lines": str(lines), "words": WORDS, "beam": 1}

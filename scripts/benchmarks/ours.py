@@ -3,7 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,15 +74,24 @@ def sources_of(*files: Path) -> list[str]:
     return [part for file in files for part in ("--source", str(file))]
 
 
-def prepare_workload(config: str | Path, workload: Path, output: Path, threads: int) -> None:
+def prepare_workload(
+    config: str | Path, workload: Path, output: Path, threads: int, variables: Mapping[str, str] | None = None
+) -> None:
     """Preprocess a workload; no pair may be dropped.
+
+    Args:
+        config: Config or name of a shipped one.
+        workload: Output of the workload command.
+        output: Data directory to write.
+        threads: CPU threads.
+        variables: Further environment variables.
 
     Raises:
         RunError: The command failed, or the data has another number of training pairs than the workload.
     """
     sources = sources_of(*(workload / f"{split}.{language}" for split in SPLITS for language in LANGUAGES))
     command = nmt("preprocess", "--config", config, *sources, "--output", output, "--overwrite")
-    run(command, output.with_suffix(".log"), environment(threads))
+    run(command, output.with_suffix(".log"), environment(threads) | dict(variables or {}))
     expected = len(read_lines(workload / "train.en"))
     found = read_json(output / "data.json")["pairs"]["train"]
     if found != expected:

@@ -13,7 +13,14 @@ from nmt.corpus.dataset import EncodedPairs, Sequences
 from nmt.layers.kernels.cells import cpu_has_bfloat16_lstm
 from nmt.models.build import build_model
 from nmt.system import device as devices
-from nmt.system.device import autocast, describe_environment, resolve_device, resolve_precision, use_fast_products
+from nmt.system.device import (
+    autocast,
+    describe_environment,
+    fixed_order,
+    resolve_device,
+    resolve_precision,
+    use_fast_products,
+)
 from nmt.system.errors import ConfigError
 from nmt.training.loop import Reported, start, training_events
 
@@ -155,3 +162,27 @@ def test_a_gpu_learns_what_the_cpu_learns(order: str, precision: str, tolerance:
     found = losses(torch.device("cuda"), order, precision)
     assert len(found) == 20
     assert found == pytest.approx(expected, rel=tolerance)
+
+
+def test_fixed_order_ends_with_its_block() -> None:
+    for enabled, warn_only in ((False, False), (True, True)):
+        torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
+        try:
+            with fixed_order(wanted=True):
+                assert torch.are_deterministic_algorithms_enabled()
+                assert not torch.is_deterministic_algorithms_warn_only_enabled()
+            assert torch.are_deterministic_algorithms_enabled() is enabled
+            assert torch.is_deterministic_algorithms_warn_only_enabled() is warn_only
+        finally:
+            torch.use_deterministic_algorithms(False)
+    with fixed_order(wanted=False):
+        assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_a_kernel_without_a_fixed_order_is_refused_by_name() -> None:
+    reason = "cumsum_cuda_kernel does not have a deterministic implementation, but you set more"
+    refused = pytest.raises(ConfigError, match=r"^train.deterministic: true, but cumsum_cuda_kernel .*; set false$")
+    with refused, fixed_order(wanted=True):
+        raise RuntimeError(reason)  # as torch does on a GPU
+    with pytest.raises(RuntimeError, match=r"^another$"), fixed_order(wanted=True):
+        raise RuntimeError("another")

@@ -28,6 +28,8 @@ from nmt.corpus.batch_source import DeviceBatches, HostBatches, open_batches
 from nmt.corpus.batching import make_batch
 from nmt.corpus.noise import no_noise
 from nmt.evaluation.loss import mean_loss
+from nmt.layers.self_attention import SelfAttention
+from nmt.system.device import fixed_order
 from nmt.training.loop import Reported, Skipped, start, train_step
 from nmt.training.optimizers import make_optimizer
 from nmt.training.update_graph import GraphRecorder, make_recorder
@@ -109,6 +111,31 @@ def test_the_gpu_makes_the_batch_of_the_host(indices: list[int]) -> None:
     for source in (DeviceBatches(pairs, CUDA), HostBatches(pairs, pinned=True)):
         found = source(np.array(indices), 1).to(CUDA)
         assert all(torch.equal(part.cpu(), expected) for part, expected in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_runs_of_fixed_order_have_the_same_weights_to_the_bit(model: str) -> None:
+    pairs = random_pairs()
+    config = make_config(model, dropout=0.3, graphs=False, batch={"size": 5}, max_updates=10)
+    weights = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        state = on_gpu(config, pairs)
+        with fixed_order(wanted=True):
+            until(state, pairs, config, 10)
+        weights.append(list(state.model.parameters()))
+    for one, other in zip(*weights, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_self_attention_on_a_gpu_has_the_contexts_of_the_cpu() -> None:
+    torch.manual_seed(4)
+    layer = SelfAttention(16, 2, dropout=0.0)
+    inputs = torch.randn(3, 7, 16)
+    allowed = (torch.rand(3, 7, 7) < 0.6) | torch.eye(7, dtype=torch.bool)
+    expected = layer(inputs, allowed)
+    found = layer.to(CUDA)(inputs.to(CUDA), allowed.to(CUDA))
+    torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=1e-4)
 
 
 def test_the_loss_of_a_model_is_that_on_the_cpu() -> None:

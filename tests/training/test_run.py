@@ -285,6 +285,12 @@ def test_a_run_without_validation_that_learnt_nothing_is_broken(without_validati
     assert not (run / "best").exists()
 
 
+def test_sums_of_fixed_order_are_those_that_a_cpu_makes_anyway(short_project: Project, run: Path) -> None:
+    train(short_project, run, "train.deterministic=true")
+    assert_same_run(run, short_project.run)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
 @pytest.mark.parametrize("kept", [2, 3])
 def test_the_best_models_are_kept(short_project: Project, run: Path, kept: int) -> None:
     train(short_project, run, f"train.checkpoint.keep_best={kept}")
