@@ -36,17 +36,26 @@ class StepWeight:
             transposed = device == "cpu" and not self.anchor.requires_grad
             self.matrix = self.matrix.mT.contiguous().mT if transposed else self.matrix.contiguous()
 
-    def __call__(self, inputs: Tensor) -> Tensor:
-        """x W^T: [..., K] -> [..., M]; [..., N, K] -> [..., N, M] with one W per sentence."""
+    def __call__(self, inputs: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x W^T + b: [..., K] -> [..., M]; [..., N, K] -> [..., N, M] with one W per sentence, then without b."""
         rows = inputs.flatten(0, -2) if self.matrix.dim() == 2 else inputs
-        outputs: Tensor = _Product.apply(rows, self.anchor, self)  # type: ignore[no-untyped-call]
+        if not self.anchor.requires_grad:
+            outputs = self.multiply(rows.to(self.matrix.dtype), bias)
+        else:
+            outputs = _Product.apply(rows, self.anchor, self)  # type: ignore[no-untyped-call]
+            if bias is not None:
+                outputs.add_(bias.to(outputs.dtype))  # large tensors, in place
         return outputs.view(*inputs.shape[:-1], outputs.size(-1))
 
-    def multiply(self, inputs: Tensor) -> Tensor:
-        """The product itself, without a gradient, for inputs in the precision of `matrix`."""
-        if self.anchor.requires_grad or self.matrix.dim() > 2 or inputs.dtype.itemsize > 2:
-            return inputs @ self.matrix.mT  # in training a step has the rows of a batch, whatever the step
-        return (pad_rows(inputs) @ self.matrix.mT)[: len(inputs)]
+    def multiply(self, inputs: Tensor, bias: Tensor | None = None) -> Tensor:
+        """The product itself, without a gradient of W, for inputs in the precision of `matrix`."""
+        right = self.matrix.mT
+        rows = inputs
+        # In training a step has the rows of a batch, whatever the step.
+        if not self.anchor.requires_grad and self.matrix.dim() == 2 and inputs.dtype.itemsize <= 2:
+            rows = pad_rows(inputs)
+        outputs = rows @ right if bias is None else torch.addmm(bias.to(rows.dtype), rows, right)
+        return outputs if rows is inputs else outputs[: len(inputs)]
 
     def next_step(self) -> int:
         """Number a new step."""
@@ -117,8 +126,8 @@ class PreparedLinear(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """x W^T + b: [..., K] -> [..., M]."""
-        outputs: Tensor = self.weight(inputs)
-        return outputs if self.bias is None else outputs.add_(self.bias.to(outputs.dtype))  # large tensors, in place
+        outputs: Tensor = self.weight(inputs, self.bias)
+        return outputs
 
 
 Module = TypeVar("Module", bound=nn.Module)
