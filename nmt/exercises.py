@@ -1,4 +1,4 @@
-"""The exercises of exercises.md: each function for one sentence, by the equations, and the check of a reader's own."""
+"""Of docs/learn/exercises.md: each function for one sentence, by the equations, and the check of a reader's own."""
 
 import copy
 import runpy
@@ -18,7 +18,7 @@ from nmt.system.errors import shorten
 TOLERANCE = 1e-9
 """Largest difference between two float64 results of the same equation."""
 SIZES = {"A": 5, "D": 4, "2D": 8, "E": 2, "2D+E": 10, "R": 3, "G": 6}
-"""By the letters of exercises.md; `draw` adds those that depend on the case."""
+"""By the letters of docs/learn/exercises.md; `draw` adds those that depend on the case."""
 CASES: dict[str, tuple[list[int], dict[str, Any]]] = {
     "sentences of 5, 3 and 2 words": ([5, 3, 2], {"heads": 2, "causal": False, "radius": 2}),
     "a sentence of one word": ([1], {"heads": 1, "causal": False, "radius": 1}),

@@ -1,8 +1,8 @@
 """Tests of the code that users write: attention scores of their own, and the functions of a course.
 
-`python -m nmt.testing exercise1.py` checks the functions that the exercises in nmt/exercises.md ask for, and attention
-classes with a `forward(query, states, mask)`. Scores have the tests that the built-in ones pass, in a file that pytest
-collects:
+`python -m nmt.testing exercise1.py` checks the functions that the exercises in docs/learn/exercises.md ask for, and
+attention classes with a `forward(query, states, mask)`. Scores have the tests that the built-in ones pass, in a file
+that pytest collects:
 
     from nmt.testing import ScoreTests
     from my_module import MyScore

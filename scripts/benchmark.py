@@ -1,4 +1,4 @@
-"""Measure the speed figures of scripts/benchmarks/README.md on this machine.
+"""Measure the speed figures of docs/measurements/benchmarks.md on this machine.
 
 python scripts/benchmark.py preprocess --corpus deu-eng.zip
 python scripts/benchmark.py workload --corpus deu-eng.zip --output workload

@@ -1,4 +1,4 @@
-"""Generate the table of all config keys in configs/README.md from their descriptions.
+"""Generate the table of all config keys in docs/reference/config_keys.md from their descriptions.
 
 Usage: python scripts/config_table.py [--write]
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from nmt.config.description import EXTENDS, describe_keys
 from nmt.system.files import write_text
 
-KEY_REFERENCE = Path(__file__).resolve().parent.parent / "configs" / "README.md"
+KEY_REFERENCE = Path(__file__).resolve().parent.parent / "docs/reference/config_keys.md"
 BEGIN = "<!-- config table: python scripts/config_table.py --write -->"
 END = "<!-- end of config table -->"
 
@@ -41,13 +41,13 @@ def with_table(text: str) -> str:
     _, last, after = rest.partition(END)
     if not (first and last):
         raise ValueError(f"the text lacks {BEGIN} or, after it, {END}")
-    return f"{before}{BEGIN}\n<details>\n<summary>All keys</summary>\n\n{markdown_table()}\n</details>\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{markdown_table()}\n{END}{after}"
 
 
 def main() -> None:
     """Update the table, or print the updated file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="change configs/README.md instead of printing it")
+    parser.add_argument("--write", action="store_true", help="change the page instead of printing it")
     text = with_table(KEY_REFERENCE.read_text(encoding="utf-8"))
     if parser.parse_args().write:
         write_text(KEY_REFERENCE, text)

@@ -11,7 +11,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from config_table import BEGIN, END, markdown_table
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -29,7 +28,6 @@ PICTURES = {".gif", ".jpg", ".png", ".svg"}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *(```|~~~)")
 ITEM = re.compile(r"(?:[-*]|\d+\.) +(?=\S)")
-KEYS_PAGE = "reference/config_keys.md"
 
 
 def site_path(path: str) -> str:
@@ -65,7 +63,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path in markdown_files():
         name = path.relative_to(ROOT).as_posix()
         files.append(File.generated(config, site_path(name), abs_src_path=str(path)))
-    references = {"commands": commands_page(), "config_keys": keys_page(), "python": python_page()}
+    references = {"commands": commands_page(), "python": python_page()}
     for name, text in references.items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files
@@ -78,23 +76,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     source = Path(str(page.file.abs_src_path))
     lines = []
     in_code = False
-    for line in with_wide_lists(without_table_of_keys(markdown, page.file.src_uri).split("\n")):
+    for line in with_wide_lists(markdown.split("\n")):
         if FENCE.match(line):
             in_code = not in_code
         if not in_code:
             line = LINK.sub(lambda match: f"]({site_link(match[1], source, page.file, config, files)})", line)
         lines.append(line)
     return "\n".join(lines)
-
-
-def without_table_of_keys(markdown: str, page: str) -> str:
-    """A link in place of the generated table of config keys, which is a page of its own here."""
-    before, begin, rest = markdown.partition(BEGIN)
-    if not begin:
-        return markdown
-    after = rest.partition(END)[2]
-    way = posixpath.relpath(KEYS_PAGE, posixpath.dirname(page))
-    return f"{before}[All keys]({way})\n{after}"
 
 
 def with_wide_lists(lines: list[str]) -> list[str]:
@@ -162,12 +150,6 @@ def readme_of(folder: Path) -> Path:
     while not (folder / "README.md").is_file():
         folder = folder.parent
     return folder / "README.md"
-
-
-def keys_page() -> str:
-    """All config keys, with values, defaults and units."""
-    introduction = "Every key of a config. [Configs](../configs/README.md) shows how to write a config.\n\n"
-    return f"# Config keys\n\n{introduction}{markdown_table()}"
 
 
 def commands_page() -> str:

@@ -1,4 +1,4 @@
-"""Draw the diagrams of nmt/models/README.md: in which order a decoder's step and a Transformer's layer compute.
+"""Draw the diagrams of docs/learn/model.md: in which order a decoder's step and a Transformer's layer compute.
 
 Usage: python scripts/draw_diagrams.py [--output data/pictures]
 

@@ -21,7 +21,7 @@ from nmt.translation.loading import LoadSettings, open_translator
 from nmt.translation.translator import Translator
 
 SENTENCE = "The old woman reads a book."
-FOLDER = Path(__file__).parents[1] / "nmt/models"
+FOLDER = Path(__file__).parents[1] / "docs/learn"
 """Where the chapters are."""
 
 
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=Path("runs/demo"), help="run directory")
     parser.add_argument("--sentence", default=SENTENCE, help="what is translated")
     parser.add_argument("--step", type=int, default=4, help="which word of the translation, from 1")
-    parser.add_argument("--output", type=Path, help="file to write; without it the chapter in nmt/models")
+    parser.add_argument("--output", type=Path, help="file to write; without it the chapter in docs/learn")
     parser.add_argument("--overwrite", action="store_true", help="replace an output that is not empty")
     arguments = parser.parse_args()
     try:

@@ -1,4 +1,4 @@
-"""The Markdown files: links between them lead somewhere, and the first of them stays short, and its Python is sound."""
+"""The Markdown files: links between them lead somewhere, READMEs stay short, and the Python of guides is sound."""
 
 import re
 import subprocess
@@ -74,8 +74,16 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 
 
+READMES = [path for path in FILES if path.name == "README.md" and path.parent != ROOT]
+
+
+@pytest.mark.parametrize("path", READMES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_the_readme_of_a_folder_is_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 30, "move the text to a page of docs"
+
+
 def test_the_config_that_is_written_out_is_the_shipped_one(tmp_path: Path) -> None:
-    text = (ROOT / "configs/README.md").read_text(encoding="utf-8").partition("`tatoeba_small`, written out:")[2]
+    text = (ROOT / "docs/guides/configs.md").read_text(encoding="utf-8").partition("`tatoeba_small`, written out:")[2]
     path = tmp_path / "tatoeba_small.yaml"
     path.write_text(text.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
     assert load_config(str(path)) == load_config("tatoeba_small")
@@ -116,8 +124,8 @@ PLACES = ["tests/example.py", "nmt/layers/attention/distance.py", "tests/test_di
 
 
 @pytest.mark.parametrize(("number", "place"), list(enumerate(PLACES)), ids=PLACES)
-def test_python_in_the_readmes_passes_the_linter_and_the_type_checker(number: int, place: str, tmp_path: Path) -> None:
-    text = "".join((ROOT / name).read_text("utf-8") for name in ("README.md", "nmt/layers/README.md"))
+def test_python_of_the_guides_passes_the_linter_and_the_type_checker(number: int, place: str, tmp_path: Path) -> None:
+    text = "".join((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/guides/own_score.md"))
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert len(blocks) == len(PLACES)
 

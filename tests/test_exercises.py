@@ -10,9 +10,11 @@ import exercise_solutions
 import pytest
 
 from nmt import exercises
+from nmt.system.files import PACKAGE
 from nmt.testing import check_exercises
 
-PAGE = Path(exercises.__file__).with_suffix(".md").read_text(encoding="utf-8")
+PATH = PACKAGE.parent / "docs/learn/exercises.md"
+PAGE = PATH.read_text(encoding="utf-8")
 SOLUTIONS = inspect.getsource(exercise_solutions)
 FIRST, ALONE, LAST = exercises.CASES
 MISTAKES = [
@@ -169,9 +171,7 @@ def test_solutions_are_where_the_page_says() -> None:
     parts = re.findall(r"Solution: (.*?)\n\n", PAGE, re.DOTALL)
     assert len(parts) == len(exercises.EXERCISES)
     for part in parts:
-        files = [
-            (Path(exercises.__file__).parent / link).read_text("utf-8") for link in re.findall(r"\]\((.*?)\)", part)
-        ]
+        files = [(PATH.parent / link).read_text("utf-8") for link in re.findall(r"\]\((.*?)\)", part)]
         for name in re.findall(r"`([\w.]+)`", part):
             assert any(all(re.search(rf"(class|def) {one}\b", file) for one in name.split(".")) for file in files), name
 

@@ -16,7 +16,7 @@ from nmt.config.attention_scores import SCORES
 from nmt.layers.attention.score import Score, find_score
 from nmt.testing import ScoreTests
 
-README = Path(__file__).resolve().parents[1] / "nmt/layers/README.md"
+GUIDE = Path(__file__).resolve().parents[1] / "docs/guides/own_score.md"
 
 
 class TestRegisteredScores(ScoreTests):
@@ -159,16 +159,16 @@ class TestOptions(ScoreTests):
     options: ClassVar = {"shifts": 3}
 
 
-def readme_files() -> dict[str, str]:
-    """The Python files of README's section on a score of one's own, by the names that it gives them."""
-    section = README.read_text(encoding="utf-8").partition("## A score of your own")[2].partition("\n## ")[0]
-    found = re.findall(r"`(\w+\.py)`[^`]*\n```python\n(.*?)```", section, flags=re.DOTALL)
+def files_of_the_guide() -> dict[str, str]:
+    """The Python files of the guide to a score of one's own, by the names that it gives them."""
+    text = GUIDE.read_text(encoding="utf-8")
+    found = re.findall(r"`(\w+\.py)`[^`]*\n```python\n(.*?)```", text, flags=re.DOTALL)
     return dict(found)
 
 
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, code in readme_files().items():
+    for name, code in files_of_the_guide().items():
         (tmp_path / name).write_text(code, encoding="utf-8")
         monkeypatch.delitem(sys.modules, Path(name).stem, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
@@ -176,15 +176,15 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_readmes_score_is_short_and_passes_the_tests(example: Path) -> None:
-    files = readme_files()
+def test_the_score_of_the_guide_is_short_and_passes_the_tests(example: Path) -> None:
+    files = files_of_the_guide()
     assert list(files) == ["distance.py", "test_distance.py"]
     assert len(files["distance.py"].splitlines()) < 25
     assert failures(importlib.import_module("test_distance").TestDistance()) == {}
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_the_readmes_score_trains_by_its_dotted_path(example: Path, cli: Cli) -> None:
+def test_the_score_of_the_guide_trains_by_its_dotted_path(example: Path, cli: Cli) -> None:
     write_reversal_corpus(example / "corpus.tsv", 600)
     settings = {
         "text.tokenizer": "whitespace",

@@ -1,4 +1,4 @@
-"""Tables of the ledger, written into the README of this folder and the leaderboard of the benchmarks."""
+"""Tables of the ledger, written into the pages of the experiments and of the leaderboard."""
 
 import argparse
 import re
@@ -12,21 +12,22 @@ from benchmarks.tables import markdown
 from experiments.ledger import LEDGER, Result, read_results
 from nmt.system.files import write_text
 
-README = LEDGER.parent / "README.md"
-LEADERBOARD = LEDGER.parents[1] / "benchmarks/SPEEDRUN.md"
+MEASUREMENTS = LEDGER.parents[2] / "docs/measurements"
+EXPERIMENTS = MEASUREMENTS / "experiments.md"
+LEADERBOARD = MEASUREMENTS / "leaderboard.md"
 HEADER = ["cell", "seeds", "precision", "weights (M)", "epochs", "tokens (M)", "cores", "minutes", "GFLOP/s"]
 
 
 def add_command(commands: Commands) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("tables", help="update the tables in README.md and SPEEDRUN.md, or print both")
+    parser = commands.add_parser("tables", help="update the tables in docs/measurements, or print both pages")
     parser.add_argument("--write", action="store_true", help="change the files instead of printing them")
     parser.set_defaults(run=update_tables)
 
 
 def update_tables(arguments: argparse.Namespace) -> None:
     """Update the tables, or print the updated files."""
-    for path in (README, LEADERBOARD):
+    for path in (EXPERIMENTS, LEADERBOARD):
         text = with_tables(path.read_text(encoding="utf-8"))
         if arguments.write:
             write_text(path, text)

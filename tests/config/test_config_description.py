@@ -1,4 +1,4 @@
-"""Every key explains itself: descriptions, units, the JSON Schema and the table in configs/README.md."""
+"""Every key explains itself: descriptions, units, the JSON Schema and the table in docs/reference/config_keys.md."""
 
 import re
 from operator import ge, gt, le, lt
@@ -84,7 +84,7 @@ def test_keys_are_described_in_words(path: str, values: str, default: str, unit:
 
 def test_the_key_reference_has_the_table_of_the_keys_as_they_are() -> None:
     text = KEY_REFERENCE.read_text(encoding="utf-8")
-    assert text == with_table(text), "configs/README.md: the table is out of date; run scripts/config_table.py --write"
+    assert text == with_table(text), "docs/reference/config_keys.md is out of date; run scripts/config_table.py --write"
 
 
 def test_the_table_has_a_row_for_every_key() -> None:

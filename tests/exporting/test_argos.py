@@ -33,7 +33,7 @@ SETTINGS = (
     "train.schedule={name: inverse_sqrt, warmup: 40}",
     "train.validation.metric=loss",
 )
-README = (PACKAGE / "exporting" / "README.md").read_text(encoding="utf-8")
+GUIDE = (PACKAGE.parent / "docs/guides/exporting.md").read_text(encoding="utf-8")
 LINES = [" ".join("abcdefgh"[(3 * start + step) % 8] for step in range(1 + start % 9)) for start in range(40)]
 
 
@@ -109,7 +109,7 @@ def test_what_cannot_be_a_package_is_said_in_one_line(
 
 def test_nothing_keeps_the_config_that_the_documentation_gives_from_argos(cli: Cli, tmp_path: Path) -> None:
     """Without its data, which come after what the format needs."""
-    config = README.partition("    extends: base\n")
+    config = GUIDE.partition("    extends: base\n")
     (tmp_path / "mine.yaml").write_text(textwrap.dedent("".join(config[1:]).partition("\n\n")[0]), encoding="utf-8")
     checked = cli("check", "--config", tmp_path / "mine.yaml", "--for", "argos", "--data", tmp_path / "none")
     fits, data, last = checked.out.splitlines()
@@ -161,7 +161,7 @@ def test_argos_itself_translates_as_here(run: Path, package: Path, tmp_path: Pat
     model = json.loads((run / "best" / "model.json").read_text(encoding="utf-8"))
     languages = model["src_language"], model["tgt_language"]
     homes = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
-    line = README.partition('$ python -c "')[2].partition('"\n')[0].replace("en_de.argosmodel", str(package))
+    line = GUIDE.partition('$ python -c "')[2].partition('"\n')[0].replace("en_de.argosmodel", str(package))
     subprocess.run([python, "-c", line], check=True, env=os.environ | homes)
     assert [path.name for path in tmp_path.glob("XDG_DATA_HOME/**/translate-*")] == ["translate-" + "_".join(languages)]
     done = subprocess.run(

@@ -8,7 +8,7 @@ import torch
 
 from nmt.system.files import PACKAGE
 
-PAGE = PACKAGE / "models/tutorials.md"
+PAGE = PACKAGE.parent / "docs/learn/tutorials.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 INTRODUCTION, *SECTIONS = re.split(r"^## ", TEXT, flags=re.MULTILINE)
 

@@ -7,10 +7,8 @@ import pytest
 pytest.importorskip("mkdocs")
 
 from documentation_site import (
-    KEYS_PAGE,
     commands_page,
     heading_anchor,
-    keys_page,
     markdown_files,
     on_page_markdown,
     python_page,
@@ -23,7 +21,6 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 import nmt
-from nmt.config.description import describe_keys
 from nmt.interface.app import COMMANDS, CONFIG_COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -43,14 +40,14 @@ def render(name: str, text: str, repository: str | None = None) -> tuple[str, Fi
 @pytest.mark.parametrize(
     ("name", "link", "expected"),
     [
-        ("nmt/training/README.md", "../exporting/README.md#a-page", "../exporting/README.md#a-page"),
+        ("docs/guides/training.md", "exporting.md#a-page", "exporting.md#a-page"),
         ("nmt/training/README.md", "../../docs/guides/clusters.md", "../../guides/clusters.md"),
         ("docs/guides/clusters.md", "../../nmt/training/README.md", "../nmt/training/README.md"),
         (".github/CONTRIBUTING.md", "../README.md", "../README.md"),
         ("README.md", ".github/CONTRIBUTING.md", "development/CONTRIBUTING.md"),
         ("README.md", "data/pictures/attention.png", "data/pictures/attention.png"),
         ("nmt/models/README.md", "base.py", "../../source/nmt/models/base.py.txt"),
-        ("nmt/models/README.md", "../layers/kernels", "../layers/README.md"),
+        ("nmt/layers/README.md", "../models/recurrent", "../models/README.md"),
         ("README.md", "https://example.org/a.md", "https://example.org/a.md"),
         ("README.md", "#install", "#install"),
     ],
@@ -78,13 +75,6 @@ def test_code_stays_as_it_is() -> None:
     assert render("README.md", code)[0] == code
 
 
-def test_the_table_of_keys_is_a_page_of_its_own() -> None:
-    text, _ = render("configs/README.md", (ROOT / "configs/README.md").read_text(encoding="utf-8"))
-    assert f"(../{KEYS_PAGE})" in text
-    assert "<details>" not in text
-    assert all(f"`{key.path.partition('.')[2] or key.path}`" in keys_page() for key in describe_keys() if key.values)
-
-
 @pytest.mark.parametrize(
     ("heading", "anchor"),
     [("Bahdanau's order: attend, then update", "bahdanaus-order-attend-then-update"), ("1. A score", "1-a-score")],
@@ -104,7 +94,7 @@ def test_every_command_and_public_name_has_its_place() -> None:
 
 
 def test_a_folder_without_a_readme_is_shown_by_the_one_above() -> None:
-    assert readme_of(ROOT / "nmt/layers/kernels") == ROOT / "nmt/layers/README.md"
+    assert readme_of(ROOT / "nmt/models/recurrent") == ROOT / "nmt/models/README.md"
     assert ROOT / "scripts/experiments/README.md" in markdown_files()
 
 

@@ -174,13 +174,13 @@ def test_the_settings_of_a_result_are_its_whole_config(name: str, tmp_path: Path
 
 
 def test_the_tables_show_the_ledger() -> None:
-    for path in (tables.README, tables.LEADERBOARD):
+    for path in (tables.EXPERIMENTS, tables.LEADERBOARD):
         text = path.read_text(encoding="utf-8")
         assert tables.with_tables(text) == text
 
 
 def test_the_log_begins_with_the_newest_attempt() -> None:
-    text = (tables.README.parent / "LOG.md").read_text(encoding="utf-8")
+    text = (tables.MEASUREMENTS / "log.md").read_text(encoding="utf-8")
     dates = re.findall(r"^\| (\d{4}-\d\d-\d\d) \|", text, re.MULTILINE)
     assert dates == sorted(dates, reverse=True) != []
 

@@ -138,8 +138,8 @@ def test_every_served_route_is_documented(document: dict[str, Any]) -> None:
     served = {(method, route.path) for route in app._app.routes for method in route.methods - {"HEAD"}}
     documented = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
     assert documented == served
-    readme = (Path(nmt.__file__).parent / "serving/README.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^\| `(GET|POST) (/\S*)` \|", readme, re.MULTILINE)) == served
+    guide = (Path(nmt.__file__).parents[1] / "docs/guides/serving.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(GET|POST) (/\S*)` \|", guide, re.MULTILINE)) == served
 
 
 def test_the_page_for_people_names_every_route_and_field(client: httpx.Client, document: dict[str, Any]) -> None:

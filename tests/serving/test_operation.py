@@ -1,4 +1,4 @@
-"""The server in operation: started again under the rules of its unit, and given another model as README says."""
+"""The server in operation: started again under the rules of its unit, and given another model as the guide says."""
 
 import contextlib
 import fcntl
@@ -22,7 +22,7 @@ import pytest
 from processes import PIPE
 from real_server import GOLDEN_MODEL, wait_until
 from safetensors.torch import load_file, save_file
-from test_service_files import README, UNIT
+from test_service_files import GUIDE, UNIT
 
 FIELDS = {"q": "I am old.", "source": "en", "target": "de"}
 CLEAN = {0, -signal.SIGHUP, -signal.SIGINT, -signal.SIGTERM, -signal.SIGPIPE}
@@ -127,9 +127,9 @@ def identity(model: Path) -> str:
     return subprocess.run(["sha256sum", model / "model.safetensors"], capture_output=True, text=True).stdout[:12]
 
 
-@pytest.mark.skipif(not shutil.which("curl") or not shutil.which("sha256sum"), reason="runs the commands of README")
+@pytest.mark.skipif(not shutil.which("curl") or not shutil.which("sha256sum"), reason="runs the commands of the guide")
 def test_it_comes_back_and_takes_another_model_as_the_guide_says(models: dict[str, Path], tmp_path: Path) -> None:
-    (commands,) = re.findall("```sh\n(.*?)```", README, re.DOTALL)
+    (commands,) = re.findall("```sh\n(.*?)```", GUIDE, re.DOTALL)
     guide = [line.replace("/srv/nmt", str(tmp_path / "srv")) for line in commands.splitlines()]
     assert len(guide) == 8
     old, new = identity(models["first"]), identity(models["second"])

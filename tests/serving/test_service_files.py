@@ -1,4 +1,4 @@
-"""The files of a service: systemd's unit, the Dockerfile and the compose file, and what README says about them."""
+"""The files of a service: systemd's unit, the Dockerfile and the compose file, and what the guide says about them."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from nmt.system.limits import KIB, MIB
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/service"
-README = (ROOT / "nmt/serving/README.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs/guides/serving.md").read_text(encoding="utf-8")
 UNIT = (FOLDER / "nmt.service").read_text(encoding="utf-8")
 DOCKERFILE = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
 ANALYZER = shutil.which("systemd-analyze")
@@ -70,7 +70,7 @@ def test_what_is_installed_is_what_the_project_names() -> None:
     assert f"ARG TORCH={torch[1]}\n" in DOCKERFILE
     assert f"${{TORCH:-{torch[1]}}}" == read("compose.yaml")["services"]["nmt"]["build"]["args"]["TORCH"]
     assert DOCKERFILE.partition("\nFROM ")[2].startswith(f"python:{project['requires-python'].removeprefix('>=')}")
-    unit = README[README.index("## As a service") :]
+    unit = GUIDE[GUIDE.index("## As a service") :]
     assert re.findall(r"pip install .*\"\.\[(\w+)\]\"$", unit, re.MULTILINE) == ["serve"]
     assert "\nARG EXTRAS=serve\n" in DOCKERFILE
     assert DOCKERFILE.count('".[$EXTRAS]"') == 1
@@ -129,6 +129,6 @@ def test_the_service_starts_again_however_it_ends() -> None:
 
 
 def test_the_proxy_lets_through_what_the_server_allows() -> None:
-    (size,) = re.findall(r"client_max_body_size (\d+)m;", README)
+    (size,) = re.findall(r"client_max_body_size (\d+)m;", GUIDE)
     largest = max(Limits().max_body, Limits().max_file_bytes)
     assert largest + 64 * KIB <= int(size) * MIB < 1.2 * largest
