@@ -13,6 +13,8 @@ from markdown_files import FILES, ROOT, without_code
 from PIL import Image
 
 from nmt.config import load_config
+from nmt.system import errors
+from nmt.system.errors import NmtError
 from nmt.system.files import PACKAGE
 from nmt.system.version import __version__
 
@@ -80,6 +82,12 @@ READMES = [path for path in FILES if path.name == "README.md" and path.parent !=
 @pytest.mark.parametrize("path", READMES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_the_readme_of_a_folder_is_short(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 30, "move the text to a page of docs"
+
+
+def test_the_page_of_errors_has_every_error() -> None:
+    text = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
+    classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, NmtError)]
+    assert {*re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)} == {kind.__name__ for kind in classes}
 
 
 def test_the_config_that_is_written_out_is_the_shipped_one(tmp_path: Path) -> None:
