@@ -8,7 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from nmt.corpus.prepare import find_prepared_data
+from nmt.corpus.prepare import find_prepared_data, warn_of_changed_sources
 from nmt.evaluation.evaluate import evaluate
 from nmt.inspection.report_command import report
 from nmt.system.errors import DataError, as_nmt_errors
@@ -123,6 +123,7 @@ def check(
 
             yield Finding("data", None, Message("{error}; nothing else is checked without it", error=error))
             return
+        warn_of_changed_sources(config, overrides, settings, directory)
         from nmt.training.readiness import check_readiness
 
         # torch's settings are changed only while a finding is made, not while the caller has it.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.system.errors import ConfigError, DataError, as_nmt_errors, check_at_least
 from nmt.system.files import AnyPath, AnyPaths, as_names, real_path, write_json, write_text
-from nmt.system.messages import Parameter
+from nmt.system.messages import Message, Parameter
 from nmt.system.surroundings import plain_torch
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def compare(
         checksums: dict[Path, str] = {}
         for folder, trial in trials.items():
             if (place := places[folder]) not in checksums:
-                checksums[place] = _prepare_data(trial, place, split)
+                checksums[place] = _prepare_data(trial, place, split, directory)
                 directory.mkdir(parents=True, exist_ok=True)
                 write_json(directory / MARKER, wanted.model_dump(mode="json"))  # so that what is done stays ours
         trials = _fit_to_data(trials, places)
@@ -249,8 +249,14 @@ def _fit_to_data(trials: Mapping[Path, Trial], places: Mapping[Path, Path]) -> d
     }
 
 
-def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
+def _prepare_data(trial: Trial, directory: Path, split: str, output: Path) -> str:
     """Preprocess if necessary, check the data of a trial, and return its checksum.
+
+    Args:
+        trial: The trial.
+        directory: Its data directory.
+        split: Split to evaluate it on.
+        output: Folder of the comparison.
 
     Raises:
         ConfigError: It was preprocessed with other settings.
@@ -264,6 +270,8 @@ def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
 
     if not (directory / DATA_MARKER).is_file():
         write_data(trial.config, directory)
+    else:
+        _warn_of_changed_sources(directory, output)
     data = open_data(directory)
     check_parent_of_data(trial.config, directory)
     with_text_of(fit_to_data(trial.config, directory), data)
@@ -275,6 +283,28 @@ def _prepare_data(trial: Trial, directory: Path, split: str) -> str:
             split=Parameter("split"),
         )
     return str(combine_checksums(data.checksums))
+
+
+def _warn_of_changed_sources(directory: Path, output: Path) -> None:
+    """Warn of data some of whose source files have changed since; that of a comparison stays as its cells need it."""
+    from nmt.corpus.source_files import find_changed
+
+    changed = find_changed(directory)
+    if not changed:
+        return
+    if directory.is_relative_to(output):
+        advice = Message("choose another {output} to use the new content", output=Parameter("output"))
+    else:
+        advice = Message("preprocess again with {overwrite}", overwrite=Parameter("overwrite", True))
+    log.warning(
+        "%s",
+        Message(
+            "{directory}: was prepared from earlier content of {files}; {advice}",
+            directory=directory,
+            files=", ".join(changed),
+            advice=advice,
+        ),
+    )
 
 
 def _write_tables(trials: Mapping[Path, Trial], output: Path, outsiders: Mapping[str, Path]) -> list[Row]:

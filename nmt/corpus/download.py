@@ -54,14 +54,10 @@ def resolve_sources(sources: Sequence[str], raw_directory: Path) -> list[Path]:
     urls: dict[Path, str] = {}
     paths = []
     for source in sources:
-        if not source.lower().startswith(("http://", "https://")):
-            if scheme := re.match(r"[a-z][a-z\d+.-]*://", source.lower()):
-                raise DataError(
-                    "{source}: {scheme} is not supported; {by_hand}", source=source, scheme=scheme[0], by_hand=BY_HAND
-                )
-            paths.append(Path(source))
+        path = local_path(source, raw_directory)
+        if not _is_url(source):
+            paths.append(path)
             continue
-        path = raw_directory / _file_name(source)
         if urls.setdefault(path, source) != source:
             raise DataError(
                 "{source}: would be stored as {path}, like {other}; download them yourself under different names and "
@@ -77,6 +73,25 @@ def resolve_sources(sources: Sequence[str], raw_directory: Path) -> list[Path]:
             _download(source, path)
         paths.append(path)
     return paths
+
+
+def local_path(source: str, raw_directory: Path) -> Path:
+    """The path of a local file, or that of the download of a URL.
+
+    Raises:
+        DataError: It is a URL of another kind, or has no file name.
+    """
+    if _is_url(source):
+        return raw_directory / _file_name(source)
+    if scheme := re.match(r"[a-z][a-z\d+.-]*://", source.lower()):
+        raise DataError(
+            "{source}: {scheme} is not supported; {by_hand}", source=source, scheme=scheme[0], by_hand=BY_HAND
+        )
+    return Path(source)
+
+
+def _is_url(source: str) -> bool:
+    return source.lower().startswith(("http://", "https://"))
 
 
 def _file_name(url: str) -> str:

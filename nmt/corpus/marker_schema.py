@@ -35,6 +35,19 @@ class ParentRecord:
 
 
 @dataclass(frozen=True)
+class SourceFile:
+    """A file that data was prepared from.
+
+    Attributes:
+        size: Its bytes, as they are on the disk, at that time.
+        sha256: SHA-256 checksum of them.
+    """
+
+    size: Annotated[int, Field(strict=True, ge=0)]
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Marker:
     """The content of `data.json`, which makes a folder a data directory.
 
@@ -44,6 +57,7 @@ class Marker:
         sha256: SHA-256 checksums, by name, of the files that training depends on; empty if never computed.
         copies: Copies of training pairs, in another form (`data.augment`) or repeated, which come after them.
         parent: The model that the data was prepared for; None without one, or if it was a data directory.
+        sources: The files that the text was read from, by path as in the config; empty if never recorded.
     """
 
     format_version: int
@@ -51,6 +65,7 @@ class Marker:
     sha256: Mapping[str, str] = field(default_factory=dict)
     copies: Annotated[int, Field(strict=True, ge=0)] = 0
     parent: ParentRecord | None = None
+    sources: Mapping[str, SourceFile] = field(default_factory=dict)
 
 
 def read_marker(path: Path) -> Marker:
@@ -68,8 +83,8 @@ def read_marker(path: Path) -> Marker:
 
 
 def write_marker(path: Path, marker: Marker) -> None:
-    """Write the marker of a data directory; without copies or a parent it does not name them."""
-    write_json(path / MARKER, {name: value for name, value in asdict(marker).items() if value not in (0, None)})
+    """Write the marker of a data directory; copies, a parent or sources that it does not have are not named."""
+    write_json(path / MARKER, {name: value for name, value in asdict(marker).items() if value not in (0, None, {})})
 
 
 def check_is_data(path: Path, advice: str | Message) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.system.errors import ConfigError, DataError, NmtError, as_nmt_errors, when_out_of_memory
-from nmt.system.files import AnyPath, AnyPaths, as_names, sha256, shipped, write_text
+from nmt.system.files import AnyPath, AnyPaths, as_names, sha256, write_text
 from nmt.system.messages import Call, Message, Parameter, setting
 
 if TYPE_CHECKING:
@@ -20,14 +20,11 @@ if TYPE_CHECKING:
     from nmt.corpus.lines import Rows
     from nmt.corpus.marker_schema import ParentRecord
     from nmt.corpus.report_schema import DataReport
-    from nmt.corpus.sources import Source
     from nmt.corpus.store import PairStore
     from nmt.corpus.traces import TraceReport
     from nmt.text.normalization import Normalizer
 
 log = logging.getLogger(__name__)
-
-RAW_DIRECTORY = Path("data/raw")
 
 
 @dataclass(frozen=True)
@@ -107,6 +104,7 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
     """
     from nmt.config.outputs import DATA, check_directory
     from nmt.corpus.data_report import find_warnings, summarise
+    from nmt.corpus.source_files import bundled, open_sources
     from nmt.system.replacement import check_not_in_use, locked
 
     if not config.data.source:
@@ -117,13 +115,13 @@ def write_data(config: Config, output: Path, *, overwrite: bool = False) -> Data
     corpora = {"data.source": config.data.source, "data.test": config.data.test, **others}
     for files in filter(None, corpora.values()):
         if not any("://" in source for source in files):
-            _open(files, config.data)  # what is missing is said before the output folder is looked at
+            open_sources(files, config.data)  # what is missing is said before the output folder is looked at
     log.info(direction)
     fewer = " or lower data.workers" if config.data.workers != 1 else ""
     with locked(output), when_out_of_memory(f"set data.first_lines to read less{fewer}"):
         check_not_in_use(output)
         numbered = ((key, *place) for key, files in corpora.items() for place in enumerate(files, 1))
-        needed = {f"{key} {number}": Path(_bundled(source)) for key, number, source in numbered}
+        needed = {f"{key} {number}": Path(bundled(source)) for key, number, source in numbered}
         check_directory(output, DATA, overwrite=overwrite, needed=needed)
         traces: list[TraceReport] = []
         try:
@@ -169,17 +167,19 @@ def _write_directory(config: Config, output: Path, trace_reports: list[TraceRepo
     from nmt.corpus.example import write_examples
     from nmt.corpus.marker_schema import CONFIG, FORMAT_VERSION, Marker, compute_checksums, write_marker
     from nmt.corpus.report_schema import DataReport
+    from nmt.corpus.source_files import open_sources, record_sources
     from nmt.corpus.store import PairStore
     from nmt.system.replacement import atomic_directory
     from nmt.text.placeholders import make_placeholders
     from nmt.text.tokenizers import TooLittleText
 
-    evaluation_sources = _open(config.data.source, config.data)
+    evaluation_sources = open_sources(config.data.source, config.data)
     corpus = evaluation_sources.pop("train")
     whole = config.data.model_copy(update={"first_lines": None})
     if config.data.test:
-        evaluation_sources["test"] = _open(config.data.test, whole)["train"]
-    others = {name: _open(corpus.source, whole)["train"] for name, corpus in config.data.extra.items()}
+        evaluation_sources["test"] = open_sources(config.data.test, whole)["train"]
+    others = {name: open_sources(corpus.source, whole)["train"] for name, corpus in config.data.extra.items()}
+    source_files = record_sources(config.data)  # before they are read: a file that grows meanwhile then differs
     reused = token_ids.load_pieces(config)
     with atomic_directory(output) as directory:
         store = PairStore(directory / "work")
@@ -233,7 +233,7 @@ def _write_directory(config: Config, output: Path, trace_reports: list[TraceRepo
         write_text(directory / CONFIG, dump_config(config))
         checksums = compute_checksums(directory)
         data_report.write_report(directory, report)
-        marker = Marker(FORMAT_VERSION, report.pairs, checksums, report.copies, _record_parent(config))
+        marker = Marker(FORMAT_VERSION, report.pairs, checksums, report.copies, _record_parent(config), source_files)
         write_marker(directory, marker)
     return report
 
@@ -345,20 +345,6 @@ def _fit(config: Config, pairs: int, values: Mapping[str, Any]) -> Config:
     return resolve_auto(config, values)
 
 
-def _open(files: Sequence[str], data: DataSection) -> dict[str, Source]:
-    """The splits of a corpus, which is downloaded if need be."""
-    from nmt.corpus.download import resolve_sources
-    from nmt.corpus.sources import open_corpus
-
-    return open_corpus(resolve_sources([*map(_bundled, files)], RAW_DIRECTORY), data)
-
-
-def _bundled(source: str) -> str:
-    """The path of a file that ships with the project, unless the working folder has a file of that name."""
-    bundled = source.startswith("data/sample/") and not Path(source).exists()
-    return str(shipped(source)) if bundled else source
-
-
 def fit_to_data(config: Config, directory: Path) -> Config:
     """The config with values that fit a data directory in place of `auto` that depends on the amount of text."""
     from nmt.config import automatic_keys, choose_by_amount, read_config, resolve_auto, value_at
@@ -412,6 +398,45 @@ def find_prepared_data(config: str | Path | Config, overrides: Overrides, data: 
             data=Parameter("data", "DIR"),
         )
     return settings, directory
+
+
+def warn_of_changed_sources(
+    config: str | Path | Config, overrides: Overrides, settings: Config, directory: Path
+) -> None:
+    """Warn of prepared data some of whose source files have changed since, and name the call that prepares it again.
+
+    Args:
+        config: The config, as it was given.
+        overrides: Values in place of its own, as they were given.
+        settings: The config with them.
+        directory: The data directory to use.
+    """
+    from nmt.config import read_config
+    from nmt.corpus.marker_schema import CONFIG
+    from nmt.corpus.source_files import find_changed
+
+    changed = find_changed(directory)
+    if not changed:
+        return
+    output = None if directory == settings.data_directory else directory
+    call = _make_call(config, overrides, settings, output)
+    if isinstance(call, Call):
+        arguments = {**call.arguments, "overwrite": True}
+        sources = read_config(directory / CONFIG).data.source
+        if sources != settings.data.source:  # they were given to `preprocess`
+            arguments["source"] = list(sources)
+        call = replace(call, arguments=arguments)
+    else:
+        call += " and overwrite=True"
+    log.warning(
+        "%s",
+        Message(
+            "{directory}: was prepared from earlier content of {files}; preprocess again with: {call}",
+            directory=directory,
+            files=", ".join(changed),
+            call=call,
+        ),
+    )
 
 
 def _make_call(config: str | Path | Config, overrides: Overrides, settings: Config, output: Path | None) -> Call | str:

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.corpus.prepare import find_prepared_data
+from nmt.corpus.prepare import find_prepared_data, warn_of_changed_sources
 from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors, when_out_of_memory
 from nmt.system.files import AnyPath
 from nmt.system.messages import Parameter
@@ -71,6 +71,8 @@ def train(
         claimed(run, settings, folder, workers, overwrite=overwrite, resume=resume) as resuming,
         fixed_order(settings.train.deterministic),
     ):
+        if workers.is_first:
+            warn_of_changed_sources(config, overrides, settings, folder)
         return _train(settings, folder, run, workers, resuming=resuming)
 
 

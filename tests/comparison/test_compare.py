@@ -455,3 +455,32 @@ def test_prepared_data_is_used(
     assert re.search(
         r"new data, as those in data/prepared/\w+ have other settings: text.max_length \(100 there, 7", outcome.err
     )
+
+
+def test_data_of_earlier_content_is_a_warning(
+    random_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(random_project.root / "corpus.tsv", "corpus.tsv")
+    text = random_project.config.read_text(encoding="utf-8")
+    text = text.replace(str(random_project.root / "corpus.tsv"), "corpus.tsv")
+    Path("mine.yaml").write_text(text.replace("name: random", "name: mine"), encoding="utf-8")
+    command = ("compare", "mine.yaml", *SMALL, "--seeds", "1,")
+    with forked_cells():
+        assert "earlier content" not in cli(*command, "--output", "out").err
+    with Path("corpus.tsv").open("a", encoding="utf-8") as file:
+        file.write("a b\tB A\n")
+    outcome = cli(*command, "--output", "out")
+    assert outcome.code == 0
+    assert re.search(
+        r"WARNING: out/data/\w+: was prepared from earlier content of corpus\.tsv \(([\d,]+) bytes then, [\d,]+ now\); "
+        r"choose another --output to use the new content\n",
+        outcome.err,
+    )
+    (data,) = Path("out/data").iterdir()
+    shutil.copytree(data, "data/prepared/mine")
+    with forked_cells():
+        outcome = cli(*command, "--output", "more")
+    assert re.search(
+        r"data/prepared/mine: was prepared from .* now\); preprocess again with --overwrite\n", outcome.err
+    )

@@ -149,6 +149,7 @@ def test_the_report_counts_by_hand() -> None:
     assert report["naive_overlap"] == {"sources": 0, "targets": 0, "examples": 3}
     assert report["too_many_tokens"] == 0
     marker = read_json(Path("out/data.json"))
+    assert list(marker.pop("sources")) == ["corpus.tsv"]
     assert marker == {"format_version": 1, "pairs": report["pairs"], "sha256": compute_checksums(Path("out"))}
 
 
