@@ -53,6 +53,7 @@ def summarise(report: DataReport) -> Iterator[str]:
         if report.sources.get(name)
     ]
     yield f"splits: {report.pairs['train']:,} training pairs{''.join(evaluation)}"
+    yield from (f"{name}: {files}" for name, files in (report.split_files or {}).items())
     for name, overlap in report.overlap.items():
         yield (
             f"overlap: of {overlap.examples:,} {name} sources {overlap.sources:,} are in training on the source side, "
@@ -236,6 +237,7 @@ def _describe_splits(report: DataReport) -> Blocks:
         counts = [*report.references[name], 0, 0, 0]
         rows.append((name, *(f"{n:,}" for n in (pairs[name], report.sources[name], *counts[:3], sum(counts[3:])))))
     yield Table(("split", "pairs", "sources", "with 1 reference", "2", "3", "4+"), rows, "lrrrrrr")
+    yield from (f"Of the files of {name}: {files}." for name, files in (report.split_files or {}).items())
     if report.augmented:
         yield f"To the training pairs come {_describe_copies(report.augmented)}."
     yield from (f"Of `data.extra.{name}`: {extra}." for name, extra in (report.extra or {}).items())

@@ -51,6 +51,29 @@ class ExtraReport:
         )
 
 
+@dataclass(frozen=True)
+class SplitFileReport:
+    """The pairs of a validation or test split with files of its own.
+
+    Attributes:
+        read: Pairs in the files.
+        without_reference: Pairs that were left out, as their target is empty.
+        dropped_training: Training pairs dropped because they share a sentence with this split; a pair counts for each
+            split that shares one. None if such pairs were kept.
+    """
+
+    read: int
+    without_reference: int
+    dropped_training: int | None = None
+
+    def __str__(self) -> str:
+        left_out = f"; left out {self.without_reference:,} without a reference" if self.without_reference else ""
+        text = f"{self.read:,} pairs read, {self.read - self.without_reference:,} kept{left_out}"
+        if self.dropped_training is not None:
+            text += f"; {self.dropped_training:,} training pairs dropped that share a sentence with it"
+        return text
+
+
 @dataclass(frozen=True, kw_only=True)
 class SplitReport:
     """The splits, and how they overlap.
@@ -67,6 +90,7 @@ class SplitReport:
         valid_in_test: Overlap of the validation split with the test split; None unless both are ready-made.
         dropped_overlap: Training pairs dropped because evaluation splits share them; None without `data.drop_overlap`.
         naive_overlap: Overlap that a plain random split would have; None without a test split, or if it is ready-made.
+        split_files: Reports on the validation and test splits that have files of their own, by name; None without any.
     """
 
     ready_made_splits: Annotated[bool, Field(alias="given_splits")]
@@ -80,6 +104,7 @@ class SplitReport:
     valid_in_test: Overlap | None = None
     dropped_overlap: int | None = None
     naive_overlap: Overlap | None = None
+    split_files: dict[str, SplitFileReport] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

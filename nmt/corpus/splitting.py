@@ -6,7 +6,7 @@ sentence, directly or through other pairs, form a component, and each component 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from operator import itemgetter
 
@@ -19,7 +19,7 @@ from nmt.corpus.cleaning import CleaningReport, make_text_normalizer
 from nmt.corpus.example import Example
 from nmt.corpus.identity import among_sorted, draw, identities
 from nmt.corpus.lines import Rows
-from nmt.corpus.report_schema import Overlap, SplitReport
+from nmt.corpus.report_schema import Overlap, SplitFileReport, SplitReport
 from nmt.corpus.sources import Source, read_pairs
 from nmt.corpus.store import PairStore, in_chunks, most_frequent
 from nmt.corpus.traces import is_blank
@@ -46,6 +46,7 @@ class Splits:
         components: Number of components in the corpus; 0 if the splits are ready-made.
         largest_component: Size of the largest one, in pairs.
         dropped_overlap: Training pairs dropped because valid or test share them; None if that was not asked for.
+        files: Reports on the evaluation splits that have files of their own, by name.
     """
 
     train: Rows
@@ -53,6 +54,7 @@ class Splits:
     components: int = 0
     largest_component: int = 0
     dropped_overlap: int | None = None
+    files: Mapping[str, SplitFileReport] = field(default_factory=dict)
 
 
 def split_corpus(
@@ -72,28 +74,37 @@ def split_corpus(
     """
     lost = ""
     try:
-        public = {name: _with_references(_read(name, file, data)) for name, file in evaluation_sources.items()}
-        if not public:
+        read = {name: _read(name, file, data) for name, file in evaluation_sources.items()}
+        if not read:
             return split_pairs(store, rows, data.split)
+        public = {name: _with_references(examples) for name, examples in read.items()}
+        files = {
+            name: SplitFileReport(len(examples), len(examples) - len(public[name])) for name, examples in read.items()
+        }
         ready_made = "valid" in public
         train = rows
         dropped = None
         if data.drop_overlap or not ready_made:
-            given = [example for examples in public.values() for example in examples]
-            train = without_overlap(store, rows, given, make_text_normalizer(data.cleaning))
+            normalizer = make_text_normalizer(data.cleaning)
+            is_dropped = np.zeros(len(rows), dtype=bool)
+            for name, examples in public.items():
+                shared = _find_shared(store, rows, examples, normalizer)
+                files[name] = replace(files[name], dropped_training=int(shared.sum()))
+                is_dropped |= shared
+            train = rows[~is_dropped]
             dropped = len(rows) - len(train)
             if not len(train):
                 raise DataError("corpus: every training pair shares a sentence with valid or test; use other splits")
             lost = explain_overlap(dropped, len(rows))
         if not ready_made:
             splits = split_pairs(store, train, data.split.model_copy(update={"test_size": 0}))
-            return replace(splits, evaluation=splits.evaluation | public, dropped_overlap=dropped)
+            return replace(splits, evaluation=splits.evaluation | public, dropped_overlap=dropped, files=files)
         size = data.split.train_size
         if size is not None and size > len(train):
             there = f"{len(train):,} are left" if dropped else f"the training file has {len(train):,}"
             fault = f"data.split.train_size: {size:,} pairs wanted, but {there}"
             raise DataError(f"{fault}; ask for fewer or give more data")
-        return Splits(train[:size], {"valid": [], "test": [], **public}, dropped_overlap=dropped)
+        return Splits(train[:size], {"valid": [], "test": [], **public}, dropped_overlap=dropped, files=files)
     except DataError as error:
         reasons = [reason for reason in (lost, cleaned.explain_loss()) if reason]
         if not reasons:
@@ -220,10 +231,17 @@ def measure_overlap_of_splits(
 
 def without_overlap(store: PairStore, train: Rows, examples: Sequence[Example], normalizer: Normalizer) -> Rows:
     """The training pairs that share no sentence, on either side, with the examples as a model reads them."""
+    return train[~_find_shared(store, train, examples, normalizer)]
+
+
+def _find_shared(
+    store: PairStore, train: Rows, examples: Sequence[Example], normalizer: Normalizer
+) -> NDArray[np.bool_]:
+    """Which training pairs share a sentence, on either side, with the examples as a model reads them, [pairs]."""
     sources, references, _ = _identities(examples, normalizer)
-    seen = among_sorted(store.fingerprints("src_identity")[train], np.sort(sources))
-    seen |= among_sorted(store.fingerprints("tgt_identity")[train], np.sort(references))
-    return train[~seen]
+    shared = among_sorted(store.fingerprints("src_identity")[train], np.sort(sources))
+    shared |= among_sorted(store.fingerprints("tgt_identity")[train], np.sort(references))
+    return shared
 
 
 def _identities(
@@ -294,6 +312,7 @@ def report_splits(store: PairStore, rows: Rows, splits: Splits, normalizer: Norm
         else measure_overlap_of_splits(evaluation["valid"], evaluation["test"], normalizer),
         dropped_overlap=splits.dropped_overlap,
         naive_overlap=naive_overlap(store, rows, counts["test"].sum()) if components and evaluation["test"] else None,
+        split_files=dict(splits.files) or None,
     )
 
 

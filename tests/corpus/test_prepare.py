@@ -245,6 +245,28 @@ def test_training_pairs_of_given_splits_can_be_fewer() -> None:
     assert not Path("out/test.jsonl").exists()
 
 
+def test_what_is_dropped_is_counted_for_each_split_with_files(cli: Cli) -> None:
+    """The first training pair is in both splits: it is dropped once and counts for each."""
+    valid = [PAIRS[0], ("new", ""), ("newer", " ")]
+    test = [PAIRS[0], PAIRS[1], ("other", PAIRS[2][1]), ("odd", "")]
+    sources = write_splits(train=PAIRS, valid=valid, test=test)
+    write_lines("mine.yaml", [f"data: {{source: [{', '.join(sources)}]}}", "text: {tokenizer: whitespace}"])
+    outcome = cli("preprocess", "mine.yaml", "--output", "out")
+    assert "\nvalid: 3 pairs read, 1 kept; left out 2 without a reference\n" in outcome.err
+    outcome = cli("preprocess", "mine.yaml", "--output", "out", "--drop-overlap", "--overwrite")
+    report = read_json(Path("out/report.json"))
+    assert report["dropped_overlap"] == 3
+    assert report["split_files"] == {
+        "valid": {"read": 3, "without_reference": 2, "dropped_training": 1},
+        "test": {"read": 4, "without_reference": 1, "dropped_training": 3},
+    }
+    line = (
+        "4 pairs read, 3 kept; left out 1 without a reference; 3 training pairs dropped that share a sentence with it"
+    )
+    assert f"\ntest: {line}\n" in outcome.err
+    assert f"Of the files of test: {line}." in Path("out/report.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("unicode_marks", ["", "!"])
 def test_overlap_of_given_splits_can_be_dropped(unicode_marks: str) -> None:
     valid = [(PAIRS[1][0].upper() + unicode_marks, "neu"), ("new", "neu")]
@@ -252,6 +274,8 @@ def test_overlap_of_given_splits_can_be_dropped(unicode_marks: str) -> None:
     report = run({"data.source": write_splits(train=PAIRS, valid=valid, test=test), "data.drop_overlap": True})
     assert training_pairs() == [pair for pair in PAIRS if pair not in (PAIRS[1], PAIRS[4])]
     assert report["dropped_overlap"] == 2
+    files = {"read": 2, "without_reference": 0, "dropped_training": 1}
+    assert report["split_files"] == {"valid": files, "test": files}
     assert report["overlap"]["valid"] == {"sources": 0, "targets": 0, "examples": 2}
     assert report["overlap"]["test"] == {"sources": 0, "targets": 0, "examples": 2}
     assert examples_of("valid") == valid
@@ -754,6 +778,7 @@ def test_a_public_test_set_takes_the_place_of_a_split_and_is_unseen() -> None:
     assert len(examples_of("valid")) == 2
     assert len(training_pairs()) == report["pairs"]["train"] == 12 - 2 - 2
     assert report["dropped_overlap"] == 2
+    assert report["split_files"] == {"test": {"read": 3, "without_reference": 0, "dropped_training": 2}}
     assert not {src for src, _ in [*training_pairs(), *examples_of("valid")]} & {"I have one .", "I have two ."}
 
 
