@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from nmt.config.attention_scores import names_class
-from nmt.config.fields import Conflict, Section
+from nmt.config.fields import AUTO, Conflict, Section
 from nmt.config.sections import Config
 
 
@@ -65,10 +65,14 @@ def _conflicts_within(section: Section, wrong: Sequence[str], above: str = "") -
             yield from _conflicts_within(part, wrong, f"{above}{name}.")
 
 
-def ineffective(config: Config) -> Iterator[Conflict]:
+def ineffective(config: Config, *, asks_for_test_size: bool = False) -> Iterator[Conflict]:
     """Combinations in which a setting never takes effect.
 
     For new configs only: a model that was trained with such a config is still valid.
+
+    Args:
+        config: The config.
+        asks_for_test_size: True if a person wrote the size of the test split, rather than a shipped or whole config.
     """
     data = config.data
     text = config.text
@@ -82,6 +86,12 @@ def ineffective(config: Config) -> Iterator[Conflict]:
         )
     if schedule.name == "plateau" and len(data.source) in (1, 2, 3) and data.split.valid_size == 0:
         yield "train.schedule.name", "plateau needs validation, but data.split.valid_size is 0"
+    test_size = data.split.test_size
+    if asks_for_test_size and data.test and test_size not in (0, AUTO):
+        yield (
+            "data.split.test_size",
+            f"{test_size} has no effect with data.test, whose pairs are the test split; set 0, or leave data.test out",
+        )
     if text.placeholders and not data.augment.placeholders:
         yield (
             "text.placeholders",

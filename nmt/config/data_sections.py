@@ -136,7 +136,8 @@ class DataSection(Section):
     weight: Count = key(1, unit="1")
     """How often a training pair of the corpus itself is in an epoch, such as 10 beside a far larger corpus in extra."""
     test: Files = ()
-    """A public test set, as source, in place of split.test_size; pairs that share a sentence with it are left out."""
+    """A public test set, as source, in place of split.test_size, which is then not set; pairs that share a sentence
+    with it are left out."""
     columns: tuple[Columns, Columns] = key((1, 2), unit="column")
     """Columns of source and target, from 1."""
     src_language: Language | None = "en"

@@ -100,8 +100,7 @@ def _read_config_tree(path: Path, children: tuple[Path, ...] = ()) -> Tree:
         raise ConfigError(f"{path}: extends itself through {' -> '.join(p.name for p in (*children, resolved))}")
     tree = read_yaml(path)
     parent = tree.value.pop("extends", Tree(None))
-    complete = all(tree.find(("train", name)) for name in TrainSection.model_fields if name not in _LATER)
-    tree = _in_current_form(tree, stored=complete)  # a stored config that is used again
+    tree = _in_current_form(tree, stored=_is_complete(tree))  # a stored config that is used again
     tree.value.setdefault("name", Tree(path.stem, tree.where.rpartition(":")[0] or str(path)))
     if parent.value is None:
         return tree
@@ -114,6 +113,11 @@ def _read_config_tree(path: Path, children: tuple[Path, ...] = ()) -> Tree:
     except ConfigError as error:
         raise ConfigError("{where}: extends: {error}", where=parent.where, error=error) from None
     return _merge(_read_config_tree(file, (*children, resolved)), tree, Config)
+
+
+def _is_complete(tree: Tree) -> bool:
+    """True if values have every key of the train section, as those of a config that a program wrote."""
+    return all(tree.find(("train", name)) for name in TrainSection.model_fields if name not in _LATER)
 
 
 def _in_current_form(tree: Tree, *, stored: bool) -> Tree:
@@ -173,6 +177,14 @@ def _is_own(where: str) -> bool:
     """True if the user wrote a value there: in a file that does not ship with the project, or in `overrides`."""
     file = Path(where.rpartition(":")[0])
     return where == OVERRIDES or (bool(where) and not file.resolve().is_relative_to(shipped("configs").resolve()))
+
+
+def _asks_for_test_size(tree: Tree) -> bool:
+    """True if the user wrote the size of the test split; a program writes that of a complete config, asked or not."""
+    size = tree.find(("data", "split", "test_size"))
+    if size is None or not _is_own(size.where):
+        return False
+    return size.where == OVERRIDES or not _is_complete(tree)
 
 
 def _without_other_kinds(tree: Tree, section: type[Section]) -> Tree:
@@ -255,7 +267,7 @@ def _validate(tree: Tree, *, new: bool, allowed_classes: Collection[str] | None 
     values = chain(
         conflicts(config, wrong),
         () if any(path.startswith("model") for path in wrong) else attention_conflicts(config, allowed_classes),
-        ineffective(config) if new and not wrong else (),
+        ineffective(config, asks_for_test_size=_asks_for_test_size(tree)) if new and not wrong else (),
     )
     problems += [Problem(tuple(key.split(".")), message) for key, message in values]
     if not problems:

@@ -401,6 +401,11 @@ PLATEAU = "train: {{schedule: {{name: plateau, patience: {}}}, validation: {{pat
             "train.schedule.name",
             "plateau needs validation, but data.split.valid_size is 0",
         ),
+        (
+            "data: {source: a.tsv, test: t.tsv, split: {test_size: 1000}}",
+            "data.split.test_size",
+            "1000 has no effect with data.test, whose pairs are the test split; set 0, or leave data.test out",
+        ),
         ("text: {tokenizer: spacy, tokenized: true}", "text.tokenized", "has no effect with text.tokenizer: spacy"),
         (
             "text: {tokenizer: spacy, vocabulary: {min_count: 0}}",
@@ -438,11 +443,24 @@ def test_combinations_that_cannot_work_are_refused(tmp_path: Path, text: str, pl
         *(PLATEAU.format(3, 5), PLATEAU.format(9, "null")),
         "train: {schedule: {name: plateau}}\ndata: {source: [a, b, c, d], split: {valid_size: 0}}",
         "text: {vocabulary: {min_count: 0}}",
+        "data: {source: a.tsv, test: t.tsv, split: {valid_size: 9, test_size: 0}}",
+        "data: {source: a.tsv, test: t.tsv, split: {test_size: auto}}",
+        "extends: tatoeba\ndata: {test: t.tsv}",  # the size is not the user's
         "model: {tying: target, embedding_size: 8, decoder: {hidden_size: 12, order: bahdanau}}",
     ],
 )
 def test_combinations_that_work_are_accepted(tmp_path: Path, text: str) -> None:
     load(tmp_path, f"{text}\n")
+
+
+def test_a_size_of_the_test_split_that_a_program_wrote_goes_with_a_test_set(tmp_path: Path) -> None:
+    made = load_config("tatoeba", {"data.test": "t.tsv"})
+    assert load_config(made) == made
+    path = tmp_path / "stored.yaml"
+    path.write_text(dump_config(made), encoding="utf-8")
+    assert load_config(path) == made
+    with pytest.raises(ConfigError, match=r"`overrides` data\.split\.test_size: 7 has no effect with data\.test"):
+        load_config(path, {"data.split.test_size": 7})
 
 
 def test_problems_of_combination_come_together(tmp_path: Path) -> None:

@@ -128,7 +128,8 @@ def test_swapped_files_are_refused_and_leave_nothing(refusal: Refusal, cli: Cli)
     assert line.endswith("order, or set --set data.src_language=fr --set data.tgt_language=de")
     assert not Path("data").exists()
     settings = ["--set", "data.source=[corpus.de, corpus.fr]"]
-    line = refusal("preprocess", "mine.yaml", *settings, "--set", "data.test=[public.fr, public.de]")
+    public = ["--set", "data.test=[public.fr, public.de]", "--set", "data.split.test_size=0"]
+    line = refusal("preprocess", "mine.yaml", *settings, *public)
     assert line.startswith("public.fr and public.de: end in .fr and .de, ")
     extra = "data.extra={web: {source: [public.fr, public.de]}}"
     line = refusal("preprocess", "mine.yaml", *settings, "--set", extra)
