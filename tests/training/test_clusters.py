@@ -1,4 +1,4 @@
-"""The example files for clusters: a job that is stopped goes back into the queue, and two machines train one run."""
+"""The example files for clusters: a job that is stopped is queued again, and several machines train one run."""
 
 import os
 import re
@@ -19,6 +19,18 @@ from training_runs import record_of
 CLUSTERS = Path(__file__).parents[2] / "docs/clusters"
 BASH = Path("/bin/bash")
 EPOCHS = "train.epochs=8"  # 120 updates
+SRUN = """
+shift 4  # --ntasks-per-node 1 --cpus-per-task 1
+"$@" &
+first=$!
+"$@" &
+second=$!
+trap 'kill -TERM "$first" "$second"' TERM
+wait "$first" || wait "$first"  # a signal ends the wait
+code=$?
+wait "$second"
+exit "$code"
+"""
 
 
 def spot() -> Any:
@@ -27,13 +39,16 @@ def spot() -> Any:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A machine of Slurm, as far as a job sees one: its number, and a `scontrol` that notes what it is asked."""
+    """A machine of Slurm, as far as a job sees one: its number, a `scontrol` that notes what it is asked to requeue and
+    knows one machine, and a `srun` that starts its command twice and passes signals on.
+    """
     folder = tmp_path / "bin"
     folder.mkdir()
     programs = {
         "nmt": f'exec {shlex.quote(sys.executable)} -m nmt "$@"',
         "torchrun": f'exec {shlex.quote(sys.executable)} -m torch.distributed.run "$@"',
-        "scontrol": f'echo "$@" >> {shlex.quote(str(tmp_path / "asked"))}',
+        "scontrol": f'[ "$1" = show ] && echo 127.0.0.1 || echo "$@" >> {shlex.quote(str(tmp_path / "asked"))}',
+        "srun": SRUN,
     }
     for name, command in programs.items():
         (folder / name).write_text(f"#!/bin/bash\n{command}\n", encoding="utf-8")
@@ -47,8 +62,7 @@ def test_a_job_that_is_stopped_goes_back_into_the_queue(
     random_project: Project, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     run = tmp_path / "run"
-    arguments = train_arguments(random_project, run, EPOCHS)[1:]
-    command = [BASH, CLUSTERS / "slurm.sh", *arguments]
+    command = [BASH, CLUSTERS / "slurm.sh", *train_arguments(random_project, run, EPOCHS)]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as job:
         log = run / "metrics.jsonl"
         wait_until(lambda: log.exists() and len(read_metrics(run)) > 0, 120)
@@ -67,9 +81,46 @@ def test_a_job_that_is_stopped_goes_back_into_the_queue(
 @pytest.mark.soak
 @pytest.mark.skipif(not BASH.exists(), reason="needs bash")
 def test_a_job_that_fails_stays_out_of_the_queue(tmp_path: Path, environment: dict[str, str]) -> None:
-    command = [BASH, CLUSTERS / "slurm.sh", "nowhere.yaml"]
+    command = [BASH, CLUSTERS / "slurm.sh", "train", "nowhere.yaml"]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, (tmp_path / "asked").exists()) == (1, False)
+
+
+@pytest.mark.skipif(not BASH.exists(), reason="needs bash")
+@pytest.mark.parametrize(("code", "asked"), [(75, "requeue 17\n"), (0, ""), (1, "")])
+def test_a_job_runs_any_command_and_its_exit_code_decides(
+    tmp_path: Path, environment: dict[str, str], code: int, asked: str
+) -> None:
+    (tmp_path / "bin/nmt").write_text(f'#!/bin/bash\nprintf "%s\\n" "$@"\nexit {code}\n', encoding="utf-8")
+    notes = tmp_path / "asked"
+    notes.touch()
+    command = [BASH, CLUSTERS / "slurm.sh", "compare", "two words", "--jobs", "2"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (code, "compare\ntwo words\n--jobs\n2\n")
+    assert notes.read_text(encoding="utf-8") == asked
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not BASH.exists() or not torch.distributed.is_gloo_available(), reason="needs bash and gloo")
+def test_a_job_on_two_machines_is_one_run_that_goes_back_into_the_queue(
+    random_project: Project, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    run = tmp_path / "run"
+    command = [BASH, CLUSTERS / "slurm.sh", *train_arguments(random_project, run, EPOCHS)]
+    job_id = str(os.getpid())  # which decides the port
+    environment |= {"SLURM_NNODES": "2", "SLURM_JOB_NODELIST": "first,second", "SLURM_JOB_ID": job_id}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as job:
+        log = run / "metrics.jsonl"
+        wait_until(lambda: log.exists() and len(read_metrics(run)) > 0, 120)
+        job.send_signal(signal.SIGTERM)
+        _, said = job.communicate(timeout=120)
+    assert job.returncode == 75, said
+    assert "on 2 times cpu" in said
+    assert record_of(run)["state"] == "stopped"
+    assert (tmp_path / "asked").read_text(encoding="utf-8") == f"requeue {job_id}\n"
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert record_of(run)["state"] == "finished"
 
 
 @pytest.mark.soak
