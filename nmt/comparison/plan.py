@@ -66,14 +66,16 @@ def make_trials(comparison: ComparisonSection) -> list[Trial]:
     """All trials: every config with every variant, all combinations of the values that vary, and every seed.
 
     Raises:
-        ConfigError: The config of a trial is wrong, or two trials have the same name.
+        ConfigError: The configs of trials are wrong, one line for each problem with the first trial that has it; or two
+            trials have the same name.
     """
     _check_settings(comparison)
     common = list(as_settings(comparison.settings))
     if comparison.budget_minutes is not None:
         common.insert(0, "train.validation.patience=null")  # or the time would not be used
     variants = [(variant.name, as_settings(variant.settings)) for variant in comparison.variants] or [("", [])]
-    trials = []
+    trials: list[Trial] = []
+    problems: dict[str, Message] = {}
     for config in comparison.config:
         stem = Path(config).stem if config.endswith((".yaml", ".yml")) else config
         for variant, settings in variants:
@@ -81,7 +83,14 @@ def make_trials(comparison: ComparisonSection) -> list[Trial]:
                 parts = [*([stem] if len(comparison.config) > 1 else []), *([variant] if variant else [])]
                 name = ", ".join([*parts, *(label for label, _ in varied)]) or stem
                 of_trial = [*common, *settings, *(setting for _, setting in varied)]
-                trials += [_make_trial(comparison, name, config, of_trial, seed) for seed in comparison.seeds]
+                try:
+                    trials += [_make_trial(comparison, name, config, of_trial, seed) for seed in comparison.seeds]
+                except ConfigError as error:
+                    for problem in _without_origin(error):
+                        of_cell = Message("cell {name}: {problem}", name=name, problem=problem)
+                        problems.setdefault(str(problem), of_cell)
+    if problems:
+        raise ConfigError(*problems.values())
     _check_names(trials)
     return trials
 
@@ -121,19 +130,17 @@ def _short(key: str) -> str:
 
 
 def _make_trial(comparison: ComparisonSection, name: str, config: str, settings: Overrides, seed: int) -> Trial:
-    try:
-        loaded = load_config(config, [*settings, f"train.seed={seed}"])
-        if comparison.source:
-            loaded = with_sources(loaded, comparison.source)
-    except ConfigError as error:
-        # A problem of an override has its text as a value; that it is an override says nothing here.
-        problems = [problem.values.get("problem", problem) for problem in error.problems]
-        raise ConfigError(
-            *(Message("cell {name}: {problem}", name=name, problem=problem) for problem in problems)
-        ) from None
+    loaded = load_config(config, [*settings, f"train.seed={seed}"])
+    if comparison.source:
+        loaded = with_sources(loaded, comparison.source)
     if comparison.budget_minutes is not None and loaded.train.max_updates is not None:
-        raise ConfigError(f"cell {name}: budget_minutes and train.max_updates both end training; leave one out")
+        raise ConfigError("budget_minutes and train.max_updates both end training; leave one out")
     return Trial(name, seed, list(settings), loaded, comparison.budget_minutes)
+
+
+def _without_origin(error: ConfigError) -> list[Any]:
+    """The problems of a trial's config, without the mark of an override, which means nothing here."""
+    return [problem.values.get("problem", problem) for problem in error.problems]
 
 
 def _check_names(trials: Sequence[Trial]) -> None:

@@ -111,6 +111,27 @@ def names_config(name: str) -> bool:
     return _is_config(read_yaml(_find(name)).plain())
 
 
+def names_comparison(name: str) -> bool:
+    """True if a file or a name is that of a comparison, rather than of a config.
+
+    A file is one if it has keys of a comparison and none of a config; of a name that both have, the config is meant.
+    """
+    file = Path(name)
+    if not file.is_file():
+        if shipped(f"configs/{name}.yaml").is_file():
+            return False
+        if shipped(f"{FOLDER}/{name}.yaml").is_file():
+            return True
+        file = Path(f"{name}.yaml")
+        if not file.is_file():
+            return False
+    try:
+        keys = read_yaml(file).plain().keys()
+    except ConfigError:  # the reader of configs explains a file that is no YAML
+        return False
+    return not keys.isdisjoint(ComparisonSection.model_fields) and keys.isdisjoint(["extends", *Config.model_fields])
+
+
 def _find(name: str) -> Path:
     """The file of a comparison by its path or name; a shipped config is found too, to be recognised as one."""
     is_shipped_comparison = shipped(f"{FOLDER}/{name}.yaml").is_file()

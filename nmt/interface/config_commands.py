@@ -1,5 +1,7 @@
 """Commands about configs and what they choose from: nmt config show, check and schema, and nmt attentions."""
 
+from collections.abc import Sequence
+
 import nmt
 from nmt.interface import options
 from nmt.interface.command import choose_config, import_libraries, show
@@ -36,16 +38,33 @@ def check_config(
     config: options.ConfigOption = "",
     overrides: options.Overrides = None,
 ) -> None:
-    """Report every problem of a config. It reads no data; nmt check does.
+    """Report every problem of a config, or of a comparison file. It reads no data; nmt check does.
 
     Example: nmt config check mine.yaml
     """
     import_libraries("nmt.config")
+    from nmt.config.comparison import names_comparison
+
     name = choose_config(config_argument, config, overrides)
+    if names_comparison(name):
+        _check_comparison(name, overrides or ())
+        return
     settings = nmt.load_config(name, overrides or ())
     if name != "base":  # which has no languages, as others extend it
         _ = settings.data.languages  # raises an error if one is missing
     show(f"{name}: no problems\n")
+
+
+def _check_comparison(name: str, overrides: Sequence[str]) -> None:
+    """Report the problems of a comparison file and of the configs of its cells."""
+    from nmt.comparison.plan import make_trials
+    from nmt.config import as_values
+    from nmt.config.comparison import read_comparison
+
+    trials = make_trials(read_comparison(name, {"settings": as_values(overrides)}))
+    for trial in trials:
+        _ = trial.config.data.languages  # raises an error if one is missing
+    show(f"{name}: no problems in {len(trials)} cells\n")
 
 
 def show_schema() -> None:

@@ -83,6 +83,19 @@ def test_wrong_comparisons_are_refused(values: dict[str, Any], message: str) -> 
         make_trials(compare(**values))
 
 
+def test_every_problem_comes_once_with_the_first_cell_that_has_it() -> None:
+    vary = {"model.dropout": [0.1, 2.0, 3.0], "train.epochs": [1, 0]}
+    with pytest.raises(ConfigError) as caught:
+        make_trials(compare(vary=vary, seeds=[1, 2], settings={"model.size": 4}))
+    lines = str(caught.value).splitlines()
+    assert [line.partition(": should")[0].partition(": unknown")[0] for line in lines] == [
+        "cell dropout=0.1, epochs=1: model.size",
+        "cell dropout=0.1, epochs=0: train.epochs",
+        "cell dropout=2.0, epochs=1: model.dropout",
+        "cell dropout=3.0, epochs=1: model.dropout",
+    ]
+
+
 def test_the_cell_that_is_there_must_be_the_same(tmp_path: Path) -> None:
     (cell,) = make_trials(compare())
     assert not has_trial(tmp_path / "cell", cell, "test")

@@ -145,3 +145,49 @@ def test_schema_prints_json(cli: Cli) -> None:
     outcome = cli("config", "schema")
     assert outcome.code == 0
     assert json.loads(outcome.out) == json_schema()
+
+
+@pytest.mark.parametrize(("name", "cells"), [("attention_dropout", 4), ("mine.yaml", 6), ("mine", 6)])
+def test_a_comparison_without_problems(configs: Path, cli: Cli, name: str, cells: int) -> None:
+    text = "config: sample\nvary: {model.dropout: [0.1, 0.2]}\nseeds: [1, 2, 3]\n"
+    (configs / "mine.yaml").write_text(text, encoding="utf-8")
+    outcome = cli("config", "check", name)
+    assert (outcome.code, outcome.out, outcome.err) == (0, f"{name}: no problems in {cells} cells\n", "")
+    assert list(configs.glob("runs")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "config: sample\nsedes: [1]\nbudget_minutes: -1",
+            [
+                "mine.yaml: budget_minutes: should be greater than 0",
+                "mine.yaml: sedes: unknown key; did you mean seeds?",
+            ],
+        ),
+        (
+            "config: [sample, gone]\nsettings: {train.epohcs: 3}",
+            [
+                "cell sample: train.epohcs: unknown key; did you mean epochs?",
+                "cell gone: gone: no such config file",
+            ],
+        ),
+        ("config: base", ["data.src_language and data.tgt_language: are not set"]),
+        ("config: sample\nvariants: [{name: a}, {name: a}]", ["cells 'a' and 'a': would share the folder a-1"]),
+    ],
+)
+def test_every_problem_of_a_comparison_is_reported(configs: Path, cli: Cli, text: str, lines: list[str]) -> None:
+    (configs / "mine.yaml").write_text(f"{text}\n", encoding="utf-8")
+    outcome = cli("config", "check", "mine.yaml")
+    assert outcome.code == 1
+    reported = outcome.err.splitlines()
+    assert len(reported) == len(lines)
+    for line, beginning in zip(reported, lines, strict=True):
+        assert line.removeprefix("nmt: error: ").startswith(beginning)
+
+
+def test_a_setting_changes_every_cell_of_a_checked_comparison(cli: Cli) -> None:
+    outcome = cli("config", "check", "attention_dropout", "--set", "model.dropout=2")
+    assert outcome.err.startswith("nmt: error: cell ")
+    assert "model.dropout: should be less than 1, found 2" in outcome.err
