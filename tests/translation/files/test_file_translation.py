@@ -69,13 +69,11 @@ def test_the_name_of_a_format_takes_the_place_of_the_suffix(cli: Cli, tmp_path: 
     ("name", "content"),
     [
         ("a.tmx", "x"),
-        ("a.pptx", "x"),
         ("a.RTF", "x"),
         ("a", "<?xml version='1.0'?>\n<a/>"),
         ("a.en", "\ufeff\n<!DOCTYPE html>"),
         ("a.sub", "1\n00:00:01,000 --> 00:00:02,000\nI am\n"),
         ("a.lang", '# x\n\nmsgid "a"\nmsgstr ""\n'),
-        ("a.bak", "%PDF-1.7"),
     ],
 )
 def test_markup_that_no_format_reads_is_refused(refusal: Refusal, tmp_path: Path, name: str, content: str) -> None:
@@ -84,6 +82,27 @@ def test_markup_that_no_format_reads_is_refused(refusal: Refusal, tmp_path: Path
     assert refusal("translate", "--model", GOLDEN_MODEL, "-i", tmp_path / name).startswith(
         f"{tmp_path / name}: {expected}"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.xlsx", b"PK\x03\x04\x14\x00"),
+        ("a.PPTX", b""),
+        ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1"),
+        ("a.bak", b"%PDF-1.7"),
+        ("a", b"PK\x03\x04\x14\x00"),
+        ("a.en", b"\xd0\xcf\x11\xe0\xa1\xb1"),
+    ],
+)
+def test_a_binary_file_that_no_format_reads_is_not_advised_to_be_text(
+    refusal: Refusal, tmp_path: Path, name: str, content: bytes
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    message = refusal("translate", "--model", GOLDEN_MODEL, "-i", tmp_path / name)
+    read_as = f"files are read as {', '.join(FILE_FORMATS)}: name one by --format"
+    ways = "or save it as docx or odt, or its texts as a text file with one on each line"
+    assert message == f"{tmp_path / name}: is not text; {read_as}, {ways}"
 
 
 def test_plain_text_is_what_it_was(cli: Cli, tmp_path: Path) -> None:
