@@ -86,6 +86,9 @@ def make_outsider_results(
 ) -> dict[Path, Result]:
     """Results of files and cells as of trials; translations are scored on the first test set with as many sentences.
 
+    The translations of a file have a result for each seed of the config with this test set, as they are compared with
+    each.
+
     Args:
         outsiders: Files and cells, by name.
         finished: Results of trials, by folder.
@@ -97,9 +100,12 @@ def make_outsider_results(
             results[path] = {**read_record(path / RESULT), "name": name}
             continue
         lines = read_text(path)
-        fitting = (trial for trial, result in finished.items() if result["sentences"] == len(lines))
-        if (trial := next(fitting, None)) is None:
+        fitting = [trial for trial, result in finished.items() if result["sentences"] == len(lines)]
+        if not fitting:
             continue  # the trials with this test set have failed
+        trial = fitting[0]
+        first = finished[trial]["name"]
+        baselines = [baseline for baseline in fitting if finished[baseline]["name"] == first]
         config = read_config(trial / CONFIG)
         # The signature of the trial tells whether its references were repaired.
         repaired = ScoringRules.is_signed_as_repaired(finished[trial]["scores"]["bleu"]["signature"])
@@ -107,13 +113,15 @@ def make_outsider_results(
         examples = [Example("", tuple(line.split("\t"))) for line in read_text(trial / REFERENCES)]
         normalizer = make_text_normalizer(config.data.cleaning)
         hypotheses = [" ".join(line.split()) for line in read_system(path, lines, examples, normalizer, rules)]
-        place = folder / trial.name / _folder_name(name, results)
-        place.mkdir(parents=True, exist_ok=True)
-        _write_lines(place / HYPOTHESES, hypotheses)
-        for file in (REFERENCES, CONFIG):
-            shutil.copyfile(trial / file, place / file)
-        results[place] = _score(name, hypotheses, examples, rules, finished[trial])
-        write_json(place / RESULT, results[place])
+        scored = _score(name, hypotheses, examples, rules, finished[trial])
+        for baseline in baselines:
+            place = folder / baseline.name / _folder_name(name, results)
+            place.mkdir(parents=True, exist_ok=True)
+            _write_lines(place / HYPOTHESES, hypotheses)
+            for file in (REFERENCES, CONFIG):
+                shutil.copyfile(baseline / file, place / file)
+            results[place] = {**scored, "seed": finished[baseline]["seed"]}
+            write_json(place / RESULT, results[place])
     return results
 
 

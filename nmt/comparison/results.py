@@ -49,9 +49,10 @@ class Row:
         return mean(values) if values else None
 
     def deviation(self, *path: str) -> float | None:
-        """Standard deviation over seeds (of the sample); None with fewer than two."""
+        """Standard deviation over seeds (of the sample); None with fewer than two, and of translations in a file."""
         values = self.values(*path)
-        return stdev(values) if len(values) > 1 else None
+        is_trained = any(result["updates"] is not None for result in self.results)
+        return stdev(values) if len(values) > 1 and is_trained else None
 
     def differences(self, first: Row) -> list[float | None]:
         """For each seed, its BLEU minus that of the first config with the same seed; None where p is."""

@@ -418,7 +418,18 @@ def test_two_seeds_have_a_statement_over_both(
     output = shutil.copytree(compared, tmp_path / "out")
     with forked_cells():
         assert cli(*compare_command(random_project, output), "--seeds", "2").code == 0
-    first, second = read_table(output)
+    references = (output / "cells/attention.score-general-1/references.txt").read_text(encoding="utf-8").splitlines()
+    mine = tmp_path / "mine.txt"
+    mine.write_text("".join(line.split("\t")[0] + "\n" for line in references), encoding="utf-8")
+    assert cli(*compare_command(random_project, output), "--seeds", "2", "--against", f"perfect={mine}").code == 0
+    first, second, perfect = read_table(output)
+    assert [result["seed"] for result in perfect["results"]] == [1, 2]
+    assert perfect["over_seeds"]["difference"] == pytest.approx(sum(perfect["differences"]) / 2)
+    assert perfect["differences"] == pytest.approx(
+        [100 - result["scores"]["bleu"]["value"] for result in first["results"]]
+    )
+    (row,) = [line for line in (output / "table.md").read_text(encoding="utf-8").splitlines() if "perfect" in line][:1]
+    assert "0.00" not in map(str.strip, row.split("|"))  # the deviation of a single translation
     assert [result["seed"] for result in second["results"]] == [1, 2]
     assert first["over_seeds"] is None
     found = second["over_seeds"]
