@@ -120,6 +120,8 @@ class TranslateReply(BaseModel, use_attribute_docstrings=True):
     """The translation."""
     unreadSentences: int | list[int] | None = None
     """If there are any: number of the sentences that stay as they are, as the model knows none of their words."""
+    loopedSentences: int | list[int] | None = None
+    """If there are any: number of the sentences that stay as they are, as the model only repeats words."""
     detectedLanguage: Detection | list[Detection] | None = None
     """If the source is auto: the language, and the confidence in percent."""
     alternatives: list[str] | list[list[str]] | None = None

@@ -50,10 +50,12 @@ async function translate(event) {
   showStatus("Translating");
   try {
     const body = new URLSearchParams({ q: at("text").value, source, target, api_key: at("key").value });
-    const { translatedText, unreadSentences } = await ask("translate", { method: "POST", body, signal });
+    const { translatedText, unreadSentences, loopedSentences } = await ask("translate", { method: "POST", body, signal });
     at("result").textContent = translatedText;
-    const unread = unreadSentences === 1 ? "1 sentence is" : `${unreadSentences} sentences are`;
-    showStatus(unreadSentences ? `${unread} unchanged: the model knows none of the words` : "Done");
+    const unchanged = (number, reason) => `${number === 1 ? "1 sentence is" : `${number} sentences are`} unchanged: ${reason}`, notes = [];
+    if (unreadSentences) notes.push(unchanged(unreadSentences, "the model knows none of the words"));
+    if (loopedSentences) notes.push(unchanged(loopedSentences, "the model only repeats words"));
+    showStatus(notes.join("; ") || "Done");
   } catch (error) {
     if (signal.aborted) return;
     delay = Math.max(error.seconds || 0, 2 * delay);

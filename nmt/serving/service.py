@@ -79,8 +79,16 @@ class Item:
 
     def count_unread(self) -> int:
         """Number of the sentences that stay as they are, as the model knows none of their words."""
-        best = [ranked[0] for sentences in self.translations for ranked in sentences]
-        return sum(translation.is_copied and translation.unread > 0 for translation in best)
+        return sum(best.is_copied and best.unread > 0 and not best.is_loop for best in self._best)
+
+    def count_loops(self) -> int:
+        """Number of the sentences that stay as they are, as the model only repeats words."""
+        return sum(best.is_loop for best in self._best)
+
+    @property
+    def _best(self) -> list[Translation]:
+        """The best translation of each sentence."""
+        return [ranked[0] for sentences in self.translations for ranked in sentences]
 
     def render(self) -> list[str]:
         """Translations of the text, best first, without duplicates; a unit with too few repeats its best one."""
@@ -223,6 +231,9 @@ class Service:
         unread = [item.count_unread() for item in items]
         if any(unread):
             reply["unreadSentences"] = unread
+        loops = [item.count_loops() for item in items]
+        if any(loops):
+            reply["loopedSentences"] = loops
         if asked.source == AUTO:
             reply["detectedLanguage"] = [item.detection for item in items]
         if asked.alternatives:

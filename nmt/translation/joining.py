@@ -56,6 +56,7 @@ def _join(sentences: list[Translation], glues: Sequence[str]) -> Translation:
         unknown=sum(sentence.unknown for sentence in sentences),
         unread=sum(sentence.unread for sentence in sentences),
         is_copied=all(sentence.is_copied for sentence in sentences),
+        is_loop=any(sentence.is_loop for sentence in sentences),
         token_log_probs=[value for sentence in sentences for value in sentence.token_log_probs],
         sentences=sentences,
     )

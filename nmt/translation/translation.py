@@ -35,7 +35,8 @@ class Translation:
         token_log_probs: Natural logarithm of the probability of each target token; empty where it is not known.
         unknown: How many of the target tokens the model predicted as unknown, replaced or not.
         unread: How many of the source tokens the model does not know.
-        is_copied: True if it is the source as it is: a text without letters, or one that the model cannot read.
+        is_copied: True if it is the source as it is: a text without letters, one that the model cannot read, or a loop.
+        is_loop: True if it is the source because the model only repeats words; only if translations are repaired.
         sentences: The translations of the sentences of a line that was split; empty where it was not.
     """
 
@@ -50,6 +51,7 @@ class Translation:
     unknown: int = 0
     unread: int = 0
     is_copied: bool = False
+    is_loop: bool = False
     sentences: list[Translation] = field(default_factory=list)
 
     @property

@@ -416,6 +416,7 @@ class Translator:
     ) -> list[list[Translation]]:
         """The translations of each unit with what stands in for its spans, best first."""
         copied = [n for n, unit in enumerate(units) if unit.is_copied]
+        loops: list[int] = []
         finish(copied)
         sources = [[] if unit.is_copied else unit.tokens for unit in units]
         demand = self.reader.demand(units)
@@ -424,14 +425,15 @@ class Translator:
         heads = next((best.alignment.size(1) for best, *_ in translations if best.alignment is not None), 1)
         if self.repairs:
             translations = self._without_loops(sources, translations, n_best, with_alignment, constraints)
-            copied += [n for n, ranked in enumerate(translations) if not ranked]
+            loops = [n for n, ranked in enumerate(translations) if not ranked and not units[n].is_copied]
             if not self.searcher.has_token_log_probs:
                 translations = self._with_token_log_probs(sources, translations)
             translations = [
                 [copy_misspelled(translation, self.reader) for translation in ranked] for ranked in translations
             ]
-        for n in copied:
-            translations[n] = [self._copy(units[n], heads if with_alignment else 0)]
+        for n in (*copied, *loops):
+            copy = self._copy(units[n], heads if with_alignment else 0)
+            translations[n] = [replace(copy, is_loop=n in loops)]
         return [
             [replace(translation, unread=unit.unread) for translation in ranked] if unit.unread else ranked
             for unit, ranked in zip(units, translations, strict=True)

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from browser import Page, needs_chromium
-from real_server import Gated, Records, golden, recording, serving
+from real_server import GOLDEN_MODEL, Gated, Records, golden, recording, serving
+
+from nmt.serving.serve import open_directions
+from nmt.translation.loading import LoadSettings
 
 PICTURES = os.environ.get("NMT_TEST_PICTURES")
 """A folder for screenshots, to look at."""
@@ -93,6 +96,18 @@ def test_a_text_is_translated_as_it_is_typed_and_taken_along(page: Page, records
         assert page.evaluate("data.items.map((item) => item.source)") == [TEXT]
         assert page.problems == []
     assert posts(records) == [200]
+
+
+@pytest.mark.soak
+@needs_chromium
+def test_sentences_that_stay_as_they_are_are_named(page: Page) -> None:
+    (direction,) = open_directions([GOLDEN_MODEL], LoadSettings("cpu", split_sentences=True))
+    with serving(direction) as client:
+        open_page(page, client)
+        page.evaluate("fill('hello\\nI am old.\\nthe\\nxx')")
+        wait_for_status(page, "1 sentence is unchanged: ")
+        reasons = "the model knows none of the words; 2 sentences are unchanged: the model only repeats words"
+        assert shown(page, "status") == f"1 sentence is unchanged: {reasons}"
 
 
 @needs_chromium

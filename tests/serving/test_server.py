@@ -436,9 +436,11 @@ def test_loops_are_not_served() -> None:
     alone = nmt.load(GOLDEN_MODEL, device="cpu")
     plain = alone.translate(texts, n_best=alone.options.beam_size)
     assert [bool(loop.search(best.text)) for best, *_ in plain] == [True, True, False]
-    served = [one.text for one in direction.translator.translate(texts)]
+    served = direction.translator.translate(texts)
     for text, ranked, found in zip(texts, plain, served, strict=True):
-        assert found == next((one.text for one in ranked if not loop.search(one.text)), text)
+        fitting = [one.text for one in ranked if not loop.search(one.text)]
+        assert found.text == (fitting[0] if fitting else text)
+        assert (found.is_loop, found.is_copied) == (not fitting, not fitting)
 
 
 def test_a_misspelled_name_is_served_as_in_the_text() -> None:
