@@ -115,7 +115,8 @@ def _file_endpoint(service: Service) -> Endpoint:
         asked, upload = await service.read_file(request)
         root = f"{request.url.scheme}://{request.headers['host']}"
         record = request.scope["nmt.record"]
-        return _json(await _while_connected(request, service.translate_file(asked, upload, record, root)))
+        reply = await _while_connected(request, service.translate_file(asked, upload, record, root))
+        return _json(reply.model_dump(exclude_none=True))
 
     return answer
 

@@ -1,6 +1,7 @@
 """Requests and replies of the HTTP API, and the OpenAPI document that describes them."""
 
 import inspect
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
@@ -20,7 +21,11 @@ from nmt.inspection.html_page import Page
 from nmt.serving.body import FORM, JSON, MULTIPART
 from nmt.serving.detection import Detection
 from nmt.serving.directions import ServedModel
+from nmt.system.errors import shorten
 from nmt.system.version import __version__
+
+MAX_WARNINGS = 10
+"""How many unknown fields of a request are named."""
 
 
 def _refuse_truth(value: Any) -> Any:
@@ -33,10 +38,21 @@ Code = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Number = Annotated[NonNegativeInt, BeforeValidator(_refuse_truth)]
 
 
-class AnyRequest(BaseModel):
+class Fields(BaseModel):
+    """The fields of a request. Other fields have no effect, as clients of other servers send fields of their own."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True, extra="allow")
+
+    def warn_of_others(self) -> list[str]:
+        """A line for each field that a request does not have, which may be misspelled, at most `MAX_WARNINGS`."""
+        known = ", ".join(type(self).model_fields)
+        others = itertools.islice(self.model_extra or {}, MAX_WARNINGS)
+        return [f"{shorten(name)}: unknown field, which has no effect; fields are {known}" for name in others]
+
+
+class AnyRequest(Fields):
     """A request with a text, or a list of texts."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
     q: str | list[str]
     """The text, or a list of texts."""
     api_key: str = ""
@@ -86,10 +102,9 @@ class ExploreRequest(TextRequest):
         return [self.q, self.given]
 
 
-class FileRequest(BaseModel):
+class FileRequest(Fields):
     """A file to translate; `source` may be `auto`."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
     source: Code
     """Code of the language of the file; auto detects it."""
     target: Code
@@ -107,6 +122,8 @@ class FileReply(BaseModel, use_attribute_docstrings=True):
 
     translatedFileUrl: str
     """The address of the translation, which can be fetched for an hour."""
+    warnings: list[str] | None = None
+    """If there are any: fields of the request that are unknown."""
 
 
 class FileContent(bytes):
@@ -126,6 +143,8 @@ class TranslateReply(BaseModel, use_attribute_docstrings=True):
     """If the source is auto: the language, and the confidence in percent."""
     alternatives: list[str] | list[list[str]] | None = None
     """Further translations, if there are any and they are asked for."""
+    warnings: list[str] | None = None
+    """If there are any: fields of the request that are unknown."""
 
 
 BINARY = "application/octet-stream"

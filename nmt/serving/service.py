@@ -238,7 +238,12 @@ class Service:
             reply["detectedLanguage"] = [item.detection for item in items]
         if asked.alternatives:
             reply["alternatives"] = [others[: asked.alternatives] for _, *others in texts]
-        return {name: values[0] for name, values in reply.items()} if isinstance(asked.q, str) else reply
+        whole: dict[str, Any] = dict(reply)
+        if isinstance(asked.q, str):
+            whole = {name: values[0] for name, values in reply.items()}
+        if warnings := asked.warn_of_others():
+            whole["warnings"] = warnings
+        return whole
 
     async def translate_file(self, asked: FileRequest, upload: Upload, record: Record, root: str) -> FileReply:
         """Translate a file, all of which stays but its texts; the translation can be fetched for an hour."""
@@ -263,7 +268,7 @@ class Service:
         except FolderFull:
             raise HTTPException(503, "too many translated files wait to be fetched; try again later", RETRY) from None
         asyncio.get_running_loop().call_later(self.limits.keep_seconds + 1, self.downloads.delete_old)
-        return FileReply(translatedFileUrl=f"{root}{DOWNLOAD}/{key}")
+        return FileReply(translatedFileUrl=f"{root}{DOWNLOAD}/{key}", warnings=asked.warn_of_others() or None)
 
     def _choose_direction(
         self, directions: Directions, upload: Upload, kind: FileFormat | None, asked: FileRequest

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from nmt.serving import http_schema
 
 TEXT = PAGE.read_text(encoding="utf-8")
-WITHOUT_TABLE = {"AnyRequest", "Error"}
-"""The base class of requests, and the reply of one field that the guide to serving shows."""
+WITHOUT_TABLE = {"Fields", "AnyRequest", "Error"}
+"""The base classes of requests, and the reply of one field that the guide to serving shows."""
 
 
 def test_the_page_has_the_fields_as_they_are() -> None:
@@ -37,5 +37,6 @@ def test_requests_have_defaults_and_replies_have_none() -> None:
     assert '| `format` | `text` or `html` | `"text"` | text (the default), or html, whose tags are kept. |' in request
     reply = markdown_table("TranslateReply").splitlines()
     assert reply[0] == "| field | type | meaning |"
-    assert reply[-1].startswith("| `alternatives` | list of strings or list of lists of strings | Further translations")
+    alternatives = "| `alternatives` | list of strings or list of lists of strings | Further translations"
+    assert reply[-2].startswith(alternatives)
     assert "| `models` | list of [ServedModel](#servedmodel) |" in markdown_table("Health")

@@ -404,6 +404,38 @@ def test_sentences_without_known_words_are_counted(client: httpx.Client) -> None
     assert "unreadSentences" not in client.post("/translate", json={**fields, "q": texts[1]}).json()
 
 
+def test_sentences_of_which_the_model_only_makes_loops_are_counted() -> None:
+    (direction,) = open_directions([GOLDEN_MODEL], LoadSettings("cpu", split_sentences=True))
+    fields = {"source": "en", "target": "de"}
+    texts = ["hello\nI am old.\nthe", "xx", "qzxv kjh asdkjh"]  # of the second one, the model knows no word
+    with serving(direction) as client:
+        reply = client.post("/translate", json={**fields, "q": texts}).json()
+        single, unread = [client.post("/translate", json={**fields, "q": text}).json() for text in texts[:2]]
+    assert reply["translatedText"] == ["hello\nIch bin jung.\nthe", *texts[1:]]
+    assert reply["loopedSentences"] == [2, 0, 1]
+    assert reply["unreadSentences"] == [0, 1, 0]
+    assert single["loopedSentences"] == 2
+    assert "loopedSentences" not in unread
+
+
+def test_unknown_fields_are_named_and_have_no_effect(client: httpx.Client) -> None:
+    """Also in the query string, in a form, and with names that a program might stumble over."""
+    fields = {"q": TEXT, "source": "en", "target": "de"}
+    plain = client.post("/translate", json={**fields, "format": "text", "alternatives": 0, "api_key": ""}).json()
+    assert "warnings" not in plain
+    known = "q, api_key, source, target, format, alternatives, glossary"
+    effect = f"unknown field, which has no effect; fields are {known}"
+    odd = {"alternatves": 3, "texts": ["a"], "model_config": {}, "a\nb": 1}
+    reply = client.post("/translate", json={**fields, **odd}).json()
+    names = ["alternatves", "texts", "model_config", r"a\nb"]
+    assert reply == {**plain, "warnings": [f"{name}: {effect}" for name in names]}
+    reply = client.post("/translate", params={"formality": "less"}, data={**fields, "tag_handling": "html"}).json()
+    assert reply == {**plain, "warnings": [f"formality: {effect}", f"tag_handling: {effect}"]}
+    many = client.post("/translate", json={**fields, **{f"field{n}": n for n in range(99)}}).json()
+    assert len(many["warnings"]) == 10
+    assert client.post("/detect", json={**fields}).status_code == 200
+
+
 def test_a_request_may_name_a_glossary(tmp_path: Path) -> None:
     files = {}
     for name, translation in (("en-de", "ALLES"), ("en-de/legal", "Zeuge"), ("en-de/zoo", "Tier")):

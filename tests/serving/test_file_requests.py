@@ -89,6 +89,13 @@ def test_plain_text_and_a_detected_language(client: httpx.Client) -> None:
     assert {".txt", ".srt", ".docx"} < {*settings["supportedFilesFormat"]}
 
 
+def test_an_unknown_field_beside_a_file_is_named(client: httpx.Client) -> None:
+    assert set(send(client, "a.txt", b"I am old.").json()) == {"translatedFileUrl"}
+    known = "source, target, file, glossary, api_key"
+    warnings = send(client, "a.txt", b"I am old.", glosary="zoo").json()["warnings"]
+    assert warnings == [f"glosary: unknown field, which has no effect; fields are {known}"]
+
+
 def test_a_file_with_many_texts_is_translated_in_slices() -> None:
     with recording() as records, serving(limits={"max_sentences": 2, "max_queue": 2}) as client:
         lines = b"I am old. She sleeps.\nI am old.\nI am old. I am old. I am old.\n"
