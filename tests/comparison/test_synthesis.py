@@ -254,7 +254,8 @@ def test_a_changed_file_that_the_config_names_otherwise_is_noticed(
     config = tmp_path / "synthesis.yaml"
     config.write_text(
         f"extends: {random_project.config}\ndata:\n  src_language: xx\n  tgt_language: yy\n"
-        f"  source: {tmp_path / 'pairs'}\n  test: {given['test']}\n  extra: {{more: {{source: {given['more']}}}}}\n",
+        f"  source: {tmp_path / 'pairs'}\n  split: {{test_size: 0}}\n"
+        f"  test: {given['test']}\n  extra: {{more: {{source: {given['more']}}}}}\n",
         encoding="utf-8",
     )
     whole = ["backtranslate", config, "--output", tmp_path / "out", "--text", text, "--set", "train.max_updates=1"]
