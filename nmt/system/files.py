@@ -194,9 +194,11 @@ def real_path(path: Path) -> Path:
         DataError: A link points to itself.
     """
     try:
-        return path.resolve()
-    except (RuntimeError, OSError):
-        raise DataError(f"{path}: is a link that points to itself; replace or delete it") from None
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # which `resolve` raises before Python 3.13 only
+            raise DataError(f"{path}: is a link that points to itself; replace or delete it") from None
+    return path.resolve()
 
 
 def check_file(path: Path, folder: Path | None, limit: int | None = None) -> Path:
