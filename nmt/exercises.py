@@ -1,4 +1,4 @@
-"""Of docs/learn/exercises.md: each function for one sentence, by the equations, and the check of a reader's own."""
+"""The exercises of docs/learn: each function for one sentence, by the equations, and the check of a reader's own."""
 
 import copy
 import runpy

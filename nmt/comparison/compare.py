@@ -287,7 +287,7 @@ def _prepare_data(trial: Trial, directory: Path, split: str, output: Path) -> st
 
 def _warn_of_changed_sources(directory: Path, output: Path) -> None:
     """Warn of data some of whose source files have changed since; that of a comparison stays as its cells need it."""
-    from nmt.corpus.source_files import find_changed
+    from nmt.corpus.source_files import find_changed, warn_of_earlier_content
 
     changed = find_changed(directory)
     if not changed:
@@ -296,15 +296,7 @@ def _warn_of_changed_sources(directory: Path, output: Path) -> None:
         advice = Message("choose another {output} to use the new content", output=Parameter("output"))
     else:
         advice = Message("preprocess again with {overwrite}", overwrite=Parameter("overwrite", True))
-    log.warning(
-        "%s",
-        Message(
-            "{directory}: was prepared from earlier content of {files}; {advice}",
-            directory=directory,
-            files=", ".join(changed),
-            advice=advice,
-        ),
-    )
+    warn_of_earlier_content(directory, changed, advice)
 
 
 def _write_tables(trials: Mapping[Path, Trial], output: Path, outsiders: Mapping[str, Path]) -> list[Row]:

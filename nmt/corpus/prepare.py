@@ -413,7 +413,7 @@ def warn_of_changed_sources(
     """
     from nmt.config import read_config
     from nmt.corpus.marker_schema import CONFIG
-    from nmt.corpus.source_files import find_changed
+    from nmt.corpus.source_files import find_changed, warn_of_earlier_content
 
     changed = find_changed(directory)
     if not changed:
@@ -428,15 +428,7 @@ def warn_of_changed_sources(
         call = replace(call, arguments=arguments)
     else:
         call += " and overwrite=True"
-    log.warning(
-        "%s",
-        Message(
-            "{directory}: was prepared from earlier content of {files}; preprocess again with: {call}",
-            directory=directory,
-            files=", ".join(changed),
-            call=call,
-        ),
-    )
+    warn_of_earlier_content(directory, changed, Message("preprocess again with: {call}", call=call))
 
 
 def _make_call(config: str | Path | Config, overrides: Overrides, settings: Config, output: Path | None) -> Call | str:

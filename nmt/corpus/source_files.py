@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +11,13 @@ from typing import TYPE_CHECKING
 from nmt.corpus.marker_schema import MARKER, SourceFile, read_marker
 from nmt.system.errors import printable
 from nmt.system.files import sha256, shipped
+from nmt.system.messages import Message
 
 if TYPE_CHECKING:
     from nmt.config import DataSection
     from nmt.corpus.sources import Source
+
+log = logging.getLogger(__name__)
 
 RAW_DIRECTORY = Path("data/raw")
 
@@ -78,3 +82,16 @@ def find_changed(directory: Path) -> list[str]:
             elif status.st_mtime > prepared and sha256(file) != before.sha256:
                 changed.append(f"{printable(name)} (other content of the same size)")
     return changed
+
+
+def warn_of_earlier_content(directory: Path, changed: Sequence[str], advice: Message) -> None:
+    """Warn that source files of a data directory have changed since.
+
+    Args:
+        directory: Data directory.
+        changed: Result of `find_changed`, not empty.
+        advice: What to do to use the new content.
+    """
+    files = ", ".join(changed)
+    problem = "{directory}: was prepared from earlier content of {files}; {advice}"
+    log.warning("%s", Message(problem, directory=directory, files=files, advice=advice))

@@ -52,7 +52,8 @@ async function translate(event) {
     const body = new URLSearchParams({ q: at("text").value, source, target, api_key: at("key").value });
     const { translatedText, unreadSentences, loopedSentences } = await ask("translate", { method: "POST", body, signal });
     at("result").textContent = translatedText;
-    const unchanged = (number, reason) => `${number === 1 ? "1 sentence is" : `${number} sentences are`} unchanged: ${reason}`, notes = [];
+    const unchanged = (number, reason) => `${number === 1 ? "1 sentence is" : `${number} sentences are`} unchanged: ${reason}`;
+    const notes = [];
     if (unreadSentences) notes.push(unchanged(unreadSentences, "the model knows none of the words"));
     if (loopedSentences) notes.push(unchanged(loopedSentences, "the model only repeats words"));
     showStatus(notes.join("; ") || "Done");

@@ -7,9 +7,8 @@ batches are padded to few shapes, and copied to where the graph reads them.
 What "bit for bit" means on CUDA: a recorded update runs the kernels of the eager update of the same shape in the same
 order, with the random numbers that the eager one would draw, as torch's generator keeps its place beside a graph. A
 resumed run therefore equals the uninterrupted one as far as eager updates do: sums of gradients that CUDA makes with
-atomic additions may differ in their last digits from one call to the next, unless
-`torch.use_deterministic_algorithms(True)` is set. An update without padding draws other random numbers for dropout, as
-its tensors have other shapes.
+atomic additions may differ in their last digits from one call to the next, unless `train.deterministic` is true. An
+update without padding draws other random numbers for dropout, as its tensors have other shapes.
 """
 
 import contextlib
