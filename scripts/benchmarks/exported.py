@@ -24,7 +24,7 @@ from nmt.evaluation.metrics import ScoringRules, score_corpus
 from nmt.exporting.formats import find_format
 from nmt.exporting.html import quantize
 from nmt.models.lookup import find_model
-from nmt.models.storage import SavedModel, load_model
+from nmt.models.storage import ModelFolder, SavedModel, load_model
 from nmt.system.device import use_fast_products
 from nmt.text.direction import Direction
 
@@ -33,6 +33,8 @@ PATIENCE = 2
 """Ended hypotheses, in beams, at which CTranslate2 stops; with its default of 1 it may miss better ones."""
 LONGEST = 100
 """Tokens of a translation per token of its source; CTranslate2 has no such limit."""
+PAGE = 100
+"""Sentences that an exported page translates, one after the other."""
 WEIGHTS = (".safetensors", ".bin", ".onnx")
 """Endings of the files that count as the size of a model."""
 ARGOS_PENALTY = {"decode.length_norm": "average", "decode.length_penalty": 0.2}
@@ -126,10 +128,10 @@ def compare_exported(arguments: argparse.Namespace) -> None:
         same = f"{len(lines) - len(unlike)} of {len(lines)}"
         cells = system, precision, str(beam), same, f"{gap:.5f}", f"{bleu:.2f}"
         rows.append([*cells, f"{sizes[system, precision] / 1e6:.1f}", f"{speed:,.0f}", share])
-    header = "system", "weights", "beam", "same as nmt", "largest loss of score", "BLEU", "MB", "sentences/s", "× alone"
-    print(markdown(header, rows))
+    header = "system", "weights", "beam", "same as nmt", "largest loss of score", "BLEU", "MB", "sentences/s", "× the program itself"
+    print(markdown(header, rows), flush=True)
     if shutil.which("chromium") and not any(find_format("html").find_obstacles(saved.config)):
-        print_page(saved, lines, arguments.output / "page.html")
+        print_page(saved, lines[:PAGE], arguments.output / "page.html")
 
 
 def print_page(saved: SavedModel, lines: Sequence[str], page: Path) -> None:
@@ -161,7 +163,7 @@ def own(model: Path, precision: str, beam: int, search: Mapping[str, Any] | None
     return lambda lines: [Found(each.text, each.score) for each in translator.translate(lines)]
 
 
-def by_ctranslate2(folder: Path, model: SavedModel, beam: int, threads: int) -> Translate:
+def by_ctranslate2(folder: Path, model: ModelFolder, beam: int, threads: int) -> Translate:
     """Translate with text cleaned as the model's processor does, and its search settings."""
     from ctranslate2 import Translator
 
@@ -184,7 +186,7 @@ def by_ctranslate2(folder: Path, model: SavedModel, beam: int, threads: int) -> 
     return translate
 
 
-def by_onnx(folder: Path, model: SavedModel, beam: int, threads: int) -> Translate:
+def by_onnx(folder: Path, model: ModelFolder, beam: int, threads: int) -> Translate:
     """Translate with the program of the folder, with text cleaned as the model's processor does; of any length too."""
     from nmt.exporting.onnx_runner import Translator
 

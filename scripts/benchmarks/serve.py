@@ -20,11 +20,16 @@ import numpy as np
 import nmt
 from benchmarks import opennmt, ours
 from benchmarks.arguments import Commands, add_parser, positive
+from benchmarks.exported import OTHERS
 from benchmarks.measuring import MIB, PEER_VARIABLES, RunError, environment, start
 from benchmarks.startup import read_memory
 from benchmarks.tables import markdown
+from nmt.models.storage import read_export_format
+from nmt.runtimes.folder import load_export
 
 SENTENCES = 500  # number of different sentences
+ALONE = 10.0
+"""Seconds at least that the program of an export translates by itself."""
 
 
 @dataclass
@@ -84,6 +89,7 @@ def benchmark_serve(arguments: argparse.Namespace) -> None:
     texts = list(filter(None, dict.fromkeys(line.split("\t")[0].strip() for line in lines)))[:SENTENCES]
     starts = [start_ours] if arguments.opennmt is None else [start_ours, start_opennmt]
     rows = []
+    alone = measure_alone(arguments.model, texts, arguments.clients, arguments.threads)
     for start_server in starts:
         server = start_server(arguments, texts, folder)
         process, load = server.process, Load()
@@ -100,11 +106,38 @@ def benchmark_serve(arguments: argparse.Namespace) -> None:
         rows.append(row(server.name, load, arguments, peak))
     header = ["server", "clients", "seconds", "p50 ms", "p99 ms", "sentences/s", "errors", "wrong answers"]
     print(markdown([*header, "peak resident MiB"], rows))
+    if alone:
+        again = measure_alone(arguments.model, texts, arguments.clients, arguments.threads)
+        print(f"\nthe program of the export itself, before and after: {alone:,.0f} and {again:,.0f} sentences/s")
+
+
+def measure_alone(model: Path, texts: list[str], clients: int, threads: int) -> float:
+    """Let the program of an export translate in this process, as many texts at a time as there are clients.
+
+    Returns:
+        Sentences a second; 0 for a model that is no export, or whose beam its program lacks.
+    """
+    programs = OTHERS.get(read_export_format(model) or "", {})
+    if not programs:
+        return 0.0
+    folder = load_export(model)
+    beam = folder.config.decode.beam_size
+    if beam not in programs:
+        return 0.0
+    translate = programs[beam](model, folder, beam, threads)
+    calls = [texts[start : start + clients] for start in range(0, len(texts), clients)]
+    translate(calls[0])
+    count, begin = 0, time.perf_counter()
+    while time.perf_counter() - begin < ALONE:
+        for lines in calls:
+            count += len(translate(lines))
+    return count / (time.perf_counter() - begin)
 
 
 def start_ours(arguments: argparse.Namespace, texts: list[str], folder: Path) -> Server:
     """Start `nmt serve`; its answers are to be those of the translator."""
     translator = nmt.load(arguments.model, device="cpu")
+    translator.repairs = True
     expected = {text: translator.translate(text).text for text in texts}
     assert translator.direction
     target = translator.direction.target
