@@ -128,7 +128,8 @@ def compare_exported(arguments: argparse.Namespace) -> None:
         same = f"{len(lines) - len(unlike)} of {len(lines)}"
         cells = system, precision, str(beam), same, f"{gap:.5f}", f"{bleu:.2f}"
         rows.append([*cells, f"{sizes[system, precision] / 1e6:.1f}", f"{speed:,.0f}", share])
-    header = "system", "weights", "beam", "same as nmt", "largest loss of score", "BLEU", "MB", "sentences/s", "× the program itself"
+    columns = "system", "weights", "beam", "same as nmt", "largest loss of score", "BLEU", "MB"
+    header = *columns, "sentences/s", "× the program itself"
     print(markdown(header, rows), flush=True)
     if shutil.which("chromium") and not any(find_format("html").find_obstacles(saved.config)):
         print_page(saved, lines[:PAGE], arguments.output / "page.html")
