@@ -106,28 +106,29 @@ def benchmark_serve(arguments: argparse.Namespace) -> None:
         rows.append(row(server.name, load, arguments, peak))
     header = ["server", "clients", "seconds", "p50 ms", "p99 ms", "sentences/s", "errors", "wrong answers"]
     print(markdown([*header, "peak resident MiB"], rows))
-    if alone:
-        again = measure_alone(arguments.model, texts, arguments.clients, arguments.threads)
+    again = measure_alone(arguments.model, texts, arguments.clients, arguments.threads)
+    if alone and again:
         print(f"\nthe program of the export itself, before and after: {alone:,.0f} and {again:,.0f} sentences/s")
 
 
-def measure_alone(model: Path, texts: list[str], clients: int, threads: int) -> float:
+def measure_alone(model: Path, texts: list[str], clients: int, threads: int) -> float | None:
     """Let the program of an export translate in this process, as many texts at a time as there are clients.
 
     Returns:
-        Sentences a second; 0 for a model that is no export, or whose beam its program lacks.
+        Sentences a second; None for a model that is no export, or whose beam its program lacks.
     """
-    programs = OTHERS.get(read_export_format(model) or "", {})
-    if not programs:
-        return 0.0
+    name = read_export_format(model)
+    if name not in OTHERS:
+        return None
     folder = load_export(model)
     beam = folder.config.decode.beam_size
-    if beam not in programs:
-        return 0.0
-    translate = programs[beam](model, folder, beam, threads)
+    if beam not in OTHERS[name]:
+        return None
+    translate = OTHERS[name][beam](model, folder, beam, threads)
     calls = [texts[start : start + clients] for start in range(0, len(texts), clients)]
     translate(calls[0])
-    count, begin = 0, time.perf_counter()
+    count = 0
+    begin = time.perf_counter()
     while time.perf_counter() - begin < ALONE:
         for lines in calls:
             count += len(translate(lines))
@@ -137,7 +138,7 @@ def measure_alone(model: Path, texts: list[str], clients: int, threads: int) -> 
 def start_ours(arguments: argparse.Namespace, texts: list[str], folder: Path) -> Server:
     """Start `nmt serve`; its answers are to be those of the translator."""
     translator = nmt.load(arguments.model, device="cpu")
-    translator.repairs = True
+    translator.repairs = True  # as the server's
     expected = {text: translator.translate(text).text for text in texts}
     assert translator.direction
     target = translator.direction.target
