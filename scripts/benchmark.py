@@ -11,6 +11,7 @@ python scripts/benchmark.py quality --workload workload --opennmt opennmt/bin/py
 python scripts/benchmark.py decode --workload workload --opennmt opennmt/bin/python --joeynmt joeynmt/bin/python
 python scripts/benchmark.py runtime --workload workload --ctranslate2 ctranslate2/bin/python
 python scripts/benchmark.py exported --model runs/tatoeba_transformer --data data/prepared/tatoeba_transformer
+python scripts/benchmark.py steps --model runs/tatoeba_small --data data/prepared/tatoeba_small
 python scripts/benchmark.py spans --model runs/tatoeba_small --data data/prepared/tatoeba_small
 python scripts/benchmark.py checkouts --workload workload --before ../earlier
 python scripts/benchmark.py gpu --prepared build/gpu
@@ -29,6 +30,7 @@ from benchmarks import (
     serve,
     spans,
     startup,
+    steps,
     train,
     workload,
 )
@@ -38,7 +40,7 @@ from benchmarks.arguments import run_command
 def main() -> None:
     """Run one benchmark."""
     benchmarks = (preprocess, workload, train, limit, scale, startup, serve, quality, decode, runtime, exported)
-    run_command(__doc__, (*benchmarks, spans, checkouts, gpu))
+    run_command(__doc__, (*benchmarks, steps, spans, checkouts, gpu))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """The rows of a batch and the sentences they belong to."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -40,3 +43,42 @@ class Layout(NamedTuple):
         if self.slots is None:
             return torch.arange(self.num_sentences, device=device).repeat_interleave(self.width)
         return self.slots // self.width
+
+    @classmethod
+    def join(cls, layouts: Sequence[Layout], device: torch.device) -> Layout:
+        """The rows of several layouts one after another, with the sentences of the first layout first."""
+        number = sum(layout.num_sentences for layout in layouts)
+        width = max(layout.width for layout in layouts)
+        if all(layout.slots is None and layout.width == width for layout in layouts):
+            return cls(number, width)
+        slots = []
+        first = 0  # number of a layout's first sentence
+        for layout in layouts:
+            used = layout.slots
+            if used is None:
+                used = torch.arange(layout.num_sentences * layout.width, device=device)
+            sentences = used // layout.width
+            slots.append(width * (first + sentences) + used % layout.width)
+            first += layout.num_sentences
+        return cls(number, width, torch.cat(slots))
+
+
+def join_padded(parts: Sequence[Tensor], fill: float = 0.0, dim: int = 0) -> Tensor:
+    """Tensors one after another.
+
+    Args:
+        parts: Of one type, with the same number of dimensions.
+        fill: The elements that make them equally long in all dimensions but `dim`.
+        dim: The dimension in which they follow each other.
+    """
+    shape = [max(sizes) for sizes in zip(*(part.shape for part in parts), strict=True)]
+    shape[dim] = sum(part.size(dim) for part in parts)
+    joined = parts[0].new_full(shape, fill)
+    start = 0
+    for part in parts:
+        place = joined.narrow(dim, start, part.size(dim))
+        for number, size in enumerate(part.shape):
+            place = place.narrow(number, 0, size)
+        place.copy_(part)
+        start += part.size(dim)
+    return joined

@@ -1,7 +1,7 @@
 """The interfaces of encoders and decoders."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import torch
@@ -122,6 +122,10 @@ class DecoderMemory(Protocol):
     def select(self, sentences: Tensor) -> Self:
         """The memory of the sentences with these indices, which a search still works on."""
 
+    @classmethod
+    def join(cls, memories: Sequence[Self]) -> Self:
+        """The memory of the sentences of several searches, one after another."""
+
 
 class DecoderState(Protocol):
     """The state that a decoder carries from one target word to the next. It belongs to hypotheses: one row each."""
@@ -130,6 +134,13 @@ class DecoderState(Protocol):
         """The state of the hypotheses in these rows, perhaps repeated, which belong to sentences as `layout` says.
 
         Sentences stay in order; those that have no row may be gone.
+        """
+
+    @classmethod
+    def join(cls, states: Sequence[Self], layout: Layout) -> Self:
+        """The rows of several searches one after another, which belong to sentences as `layout` says.
+
+        The searches have read the same number of words.
         """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.layers.layout import Layout
+from nmt.layers.layout import Layout, join_padded
 from nmt.runtimes.folder import ExportedModel, reading
 from nmt.search.searcher import StepSearcher
 from nmt.system.errors import CheckpointError
@@ -101,12 +101,14 @@ class OnnxStepper:
             memory = {name: value[remaining] for name, value in memory.items()}
         elif np.array_equal(of_rows, state.sentences):
             return state._replace(history=history)
-        # A graph reads the memory of each hypothesis: in a beam that of a sentence is repeated.
-        number = layout.num_sentences
-        memory_rows = memory
-        if not _is_all(of_rows, number):
-            memory_rows = {name: value[of_rows] for name, value in memory.items()}
-        return OnnxState(memory, memory_rows, of_rows, history)
+        return OnnxState(memory, _by_row(memory, of_rows, layout), of_rows, history)
+
+    def join(self, states: Sequence[OnnxState], layout: Layout) -> OnnxState:
+        """See `Stepper.join`."""
+        memory = _join([state.memory for state in states])
+        history = _join([state.history for state in states])
+        of_rows = layout.sentences(torch.device("cpu")).numpy()
+        return OnnxState(memory, _by_row(memory, of_rows, layout), of_rows, history)
 
 
 class OnnxSearcher(StepSearcher):
@@ -178,6 +180,18 @@ def _run(session: Any, inputs: Arrays) -> dict[str, Any]:
 
 def _names(ports: Any) -> list[str]:
     return [port.name for port in ports]
+
+
+def _by_row(memory: Arrays, of_rows: NDArray[np.int64], layout: Layout) -> Arrays:
+    """The memory of each hypothesis, which a graph reads: in a beam that of a sentence is repeated."""
+    if _is_all(of_rows, layout.num_sentences):
+        return memory
+    return {name: value[of_rows] for name, value in memory.items()}
+
+
+def _join(parts: Sequence[Arrays]) -> Arrays:
+    """Arrays of several searches one after another, by name."""
+    return {name: join_padded([torch.from_numpy(part[name]) for part in parts]).numpy() for name in parts[0]}
 
 
 def _is_all(rows: NDArray[np.int64], number: int) -> bool:

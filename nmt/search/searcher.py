@@ -16,22 +16,23 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.search.beam_tree import BeamTree, grow_tree
 from nmt.search.constraint import Constraint, ForcedPrefix, NoRepeat
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
-from nmt.search.search import SearchSettings, search, search_steps
+from nmt.search.search import Search, SearchSettings
 from nmt.search.stepper import EnsembleStepper, Seq2SeqStepper, Stepper
 from nmt.search.strategy import BeamStrategy, GreedyStrategy, SamplingStrategy, Strategy
+from nmt.search.waiting import BatchSize, Numbers, search_together
 from nmt.system.device import autocast
 from nmt.text.vocabulary import EOS_ID
 
 Ids = Sequence[int]
 Advance = Callable[[Sequence[int]], object]
-"""Called with the indices of the sources of each finished batch."""
+"""Called with the indices of sources as they are finished."""
 
 TOKENS_PER_SENTENCE = 64
 """Maximum number of source tokens in a batch, including padding, divided by `batch_size`."""
 
 
-def ignore(batch: Sequence[int]) -> None:
-    """Finished batches that nobody counts."""
+def ignore(sources: Sequence[int]) -> None:
+    """Finished sources that nobody counts."""
 
 
 class Searcher(ABC):
@@ -76,7 +77,7 @@ class Searcher(ABC):
             n_best: Maximum number of hypotheses per source.
             with_alignment: Keep alignments.
             constraints: On the translations of all sources, besides those of the search settings.
-            advance: Called with the indices of the sources of each finished batch.
+            advance: Called with the indices of sources as they are finished.
 
         Returns:
             The hypotheses of each source, in order, best first; none if probabilities are not finite.
@@ -161,7 +162,7 @@ class StepSearcher(Searcher):
         """See `Searcher.search`."""
         width = n_best if self.options.sampling.temperature else self.options.beam_size
 
-        def choose(batch: list[int]) -> SearchSettings:
+        def choose(batch: Numbers) -> SearchSettings:
             selected = [constraint.select(batch) for constraint in constraints]
             return self._settings([sources[n] for n in batch], n_best, with_alignment, selected)
 
@@ -172,7 +173,9 @@ class StepSearcher(Searcher):
         settings = replace(self._settings([source], self.options.beam_size, True), n_best=1)
         with autocast(self.device, self.options.precision):
             stepper = self._stepper(self.options.beam_size * len(source))
-            return grow_tree(search_steps(stepper, *self._encode([source]), settings))
+            search = Search(stepper, *self._encode([source]), settings)
+            search.run()
+            return grow_tree(search.steps)
 
     def _settings(
         self, sources: Sequence[Ids], n_best: int, with_alignment: bool, constraints: Sequence[Constraint] = ()
@@ -194,7 +197,7 @@ class StepSearcher(Searcher):
     ) -> list[list[Hypothesis]]:
         """Force the search to follow the translations; see `Searcher.score`."""
 
-        def choose(batch: list[int]) -> SearchSettings:
+        def choose(batch: Numbers) -> SearchSettings:
             forced = [[*targets[n], EOS_ID] for n in batch]
             longest = max(map(len, forced))
             lengths = Lengths(longest, max_ratio=0.0, margin=longest)
@@ -206,18 +209,22 @@ class StepSearcher(Searcher):
         self,
         sources: Sequence[Ids],
         num_words: int,
-        choose: Callable[[list[int]], SearchSettings],
+        choose: Callable[[Numbers], SearchSettings],
         advance: Advance = ignore,
     ) -> list[list[Hypothesis]]:
         """Hypotheses of all sources, in order; `choose` says how to search a batch, `num_words` is their length."""
         results: list[list[Hypothesis]] = [[] for _ in sources]
+        most = self.options.batch_size
         with autocast(self.device, self.options.precision):
             stepper = self._stepper(num_words)
-            for batch in self._batches(sources):
-                hypotheses = search(stepper, *self._encode([sources[n] for n in batch]), choose(batch))
-                for n, ranked in zip(batch, hypotheses, strict=True):
+            searches = (
+                (batch, Search(stepper, *self._encode([sources[n] for n in batch]), choose(batch)))
+                for batch in self._batches(sources)
+            )
+            size = BatchSize(most, most * TOKENS_PER_SENTENCE)
+            for finished, hypotheses in search_together(searches, choose, size, advance):
+                for n, ranked in zip(finished, hypotheses, strict=True):
                     results[n] = ranked
-                advance(batch)
         return results
 
     def _encode(self, sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:

@@ -55,6 +55,14 @@ class Stepper(Protocol[State]):
             sentences: Index of the sentences to keep; None for all, in order.
         """
 
+    def join(self, states: Sequence[State], layout: Layout) -> State:
+        """Several states after the same number of words as one: the rows and sentences of the first, then the second.
+
+        Args:
+            states: They may be padded to different numbers of source positions.
+            layout: Which sentence each row of the result belongs to.
+        """
+
 
 Seq2SeqState = tuple[DecoderMemory, DecoderState]
 """The parts of the state of a search with a `Seq2Seq` that belong to sentences and to hypotheses."""
@@ -99,6 +107,11 @@ class Seq2SeqStepper:
             memory = memory.select(sentences)
         return memory, hypotheses.select(rows, layout)
 
+    def join(self, states: Sequence[Seq2SeqState], layout: Layout) -> Seq2SeqState:
+        """Several of the decoder's states as one; see `Stepper.join`."""
+        memories, hypotheses = zip(*states, strict=True)
+        return memories[0].join(memories), hypotheses[0].join(hypotheses, layout)
+
 
 class EnsembleStepper:
     """Several models with the same vocabularies, which predict the mean of their probabilities.
@@ -128,3 +141,8 @@ class EnsembleStepper:
         """See `Stepper.select`."""
         parts = zip(self.steppers, state, strict=True)
         return [stepper.select(part, rows, layout, sentences) for stepper, part in parts]
+
+    def join(self, states: Sequence[list[Any]], layout: Layout) -> list[Any]:
+        """See `Stepper.join`."""
+        parts = zip(*states, strict=True)
+        return [stepper.join(part, layout) for stepper, part in zip(self.steppers, parts, strict=True)]

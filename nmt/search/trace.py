@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.layers.kernels.transfer import to_host
+from nmt.layers.layout import Layout, join_padded
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.strategy import Choice
 from nmt.text.vocabulary import EOS_ID
@@ -32,6 +33,43 @@ class SearchStep(NamedTuple):
     attended: Tensor
     alignment: Tensor | None
     slots: Tensor | None
+
+
+def join_steps(records: Sequence[Sequence[SearchStep]], numbers: Sequence[int]) -> list[SearchStep]:
+    """The steps of several searches as those of one.
+
+    Args:
+        records: The steps of each search, equally many.
+        numbers: Number of sources of each search.
+    """
+    return [_join_step(steps, numbers) for steps in zip(*records, strict=True)]
+
+
+def _join_step(steps: Sequence[SearchStep], numbers: Sequence[int]) -> SearchStep:
+    """One step of several searches."""
+    sources = []
+    parents = []
+    layouts = []
+    first_source = 0
+    first_row = 0
+    for step, number in zip(steps, numbers, strict=True):
+        sources.append(step.sources + first_source)
+        parents.append(step.choice.parents + first_row)
+        num_sentences, width = step.scores.shape
+        layouts.append(Layout(num_sentences, width, step.slots))
+        first_source += number
+        first_row += len(step.attended)
+    totals = join_padded([step.choice.totals for step in steps], fill=-torch.inf)
+    words = join_padded([step.choice.words for step in steps])
+    alignments = [step.alignment for step in steps if step.alignment is not None]
+    return SearchStep(
+        torch.cat(sources),
+        Choice(totals, words, join_padded(parents)),
+        join_padded([step.scores for step in steps], fill=-torch.inf),
+        torch.cat([step.attended for step in steps]),
+        join_padded(alignments) if alignments else None,
+        Layout.join(layouts, words.device).slots,  # the rows of the next step
+    )
 
 
 def trace(steps: Sequence[SearchStep], src_lengths: Tensor, n_best: int) -> list[list[Hypothesis]]:

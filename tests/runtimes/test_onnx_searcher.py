@@ -7,6 +7,7 @@ import torch
 from conftest import GOLDEN_MODEL, Refusal
 
 import nmt
+from nmt.search import waiting
 from nmt.search.beam_tree import BeamTree
 from nmt.translation.translator import Translator
 
@@ -78,6 +79,26 @@ def test_the_state_of_a_search_keeps_what_belongs_to_sentences(translators: tupl
     for ranked, found in zip(own, other, strict=True):
         assert [each.text for each in found] == [each.text for each in ranked]
         for one, two in zip(ranked, found, strict=True):
+            assert one.alignment is not None
+            assert two.alignment is not None
+            torch.testing.assert_close(two.alignment, one.alignment, atol=1e-4, rtol=0)
+
+
+def test_sentences_that_wait_for_others_are_translated_as_alone(
+    translators: tuple[Translator, Translator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a pause after each word, searches of unlike sources go on together."""
+    lines = [" ".join([SENTENCE[:-1]] * n) for n in (1, 2, 3, 1, 2, 3)]
+    lines = [f"{line} {number} ." for number, line in enumerate(lines)]
+    expected = [translators[0].translate([line], 4, with_alignment=True)[0] for line in lines]
+    monkeypatch.setattr(waiting, "PAUSE", 1)
+    monkeypatch.setattr(waiting, "FEW", 1.0)
+    searcher = translators[1].searcher
+    monkeypatch.setattr(searcher, "options", searcher.options.model_copy(update={"batch_size": 2}))
+    found = translators[1].translate(lines, 4, with_alignment=True)
+    for ranked, others in zip(expected, found, strict=True):
+        assert [each.text for each in others] == [each.text for each in ranked]
+        for one, two in zip(ranked, others, strict=True):
             assert one.alignment is not None
             assert two.alignment is not None
             torch.testing.assert_close(two.alignment, one.alignment, atol=1e-4, rtol=0)

@@ -21,6 +21,7 @@ from benchmarks import (
     scale,
     serve,
     startup,
+    steps,
     systems,
     train,
     workload,
@@ -28,6 +29,7 @@ from benchmarks import (
 from benchmarks.limit import PATHS, product_rate
 from benchmarks.measuring import Outcome, RunError, launch, run, steady
 from benchmarks.products import Product, Standard, training_operations, weighted_rate
+from conftest import Project
 
 from nmt.config import load_config
 from nmt.corpus.dataset import open_data
@@ -405,3 +407,38 @@ def test_an_interrupted_command_can_write_a_checkpoint(tmp_path: Path, number: s
         _, said = process.communicate(timeout=30)
     assert (process.returncode, said) == (130, "interrupted\n")
     assert (tmp_path / "checkpoint").exists()
+
+
+def test_time_of_a_search_is_added_up_by_the_hypotheses_of_a_step() -> None:
+    assert [steps.row_name(number) for number in (1, 2, 4, 5, 64, 65)] == [
+        "1",
+        "2 to 4",
+        "2 to 4",
+        "5 to 16",
+        "17 to 64",
+        "65 or more",
+    ]
+    events = [steps.Event(steps.OTHER, 1.0), steps.Event("1", 1.5), steps.Event("5 to 16", 2.5), steps.Event("1", 4.5)]
+    parts = steps.add_up([*events, steps.Event(steps.OTHER, 5.0)])
+    assert parts == {steps.OTHER: (1, 0.5), "1": (2, 1.5), "5 to 16": (1, 2.0)}
+    assert steps.total(parts) == (3, 4.0)
+
+
+def test_steps_of_a_search_are_shown_batch_by_batch_and_together(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["benchmark.py", "steps", "--model", str(project.run), "--data", str(project.data)]
+    monkeypatch.setattr(sys, "argv", [*command, "--sentences", "20", "--batch-size", "4", "--rounds", "1"])
+    before = torch.get_float32_matmul_precision()
+    try:
+        benchmark.main()
+    finally:
+        torch.set_float32_matmul_precision(before)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    rows = [line.strip("| ").split(" | ") for line in lines[2:]]
+    table = {name: [cell.strip() for cell in cells] for name, *cells in rows}
+    assert list(table) == ["1", "2 to 4", "5 to 16", "17 to 64", "65 or more", steps.ENCODER, steps.OTHER, "all"]
+    assert table[steps.ENCODER][0] == table[steps.ENCODER][3] == "5"  # batches of four
+    for first in (0, 3):
+        numbers = [int(table[name][first]) for name in list(table)[:5]]
+        assert int(table["all"][first]) == sum(numbers) > 0

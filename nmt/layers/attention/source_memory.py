@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from torch import Tensor
 
 from nmt.layers.kernels.products import multiply_small
 from nmt.layers.kernels.stepwise import StepWeight
+from nmt.layers.layout import join_padded
 
 AttentionState = dict[str, Tensor]
 """State that a mechanism keeps between steps, each tensor [B, N, ...]; empty for plain scores."""
@@ -52,6 +54,14 @@ class Memory(NamedTuple):
     def select(self, sentences: Tensor) -> Memory:
         """The memory of the sentences at the indices `sentences`, in that order."""
         keys, values, mask, lengths = (part.index_select(0, sentences) for part in self[:4])
+        return Memory(keys, values, mask, lengths)
+
+    @classmethod
+    def join(cls, memories: Sequence[Memory]) -> Memory:
+        """The memory of the sentences of several, one after another, padded to the longest."""
+        keys, values, mask, lengths = (
+            join_padded(parts) for parts in zip(*(memory[:4] for memory in memories), strict=True)
+        )
         return Memory(keys, values, mask, lengths)
 
     def for_steps(self) -> Memory:

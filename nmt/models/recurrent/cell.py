@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from nmt.layers.attention.attention import Attention
 from nmt.layers.attention.source_memory import AttentionState, Memory
 from nmt.layers.kernels.activation import tanh
 from nmt.layers.kernels.stepwise import StepLinear
-from nmt.layers.layout import Layout
+from nmt.layers.layout import Layout, join_padded
 from nmt.layers.recurrent import RecurrentStack, RecurrentState, RecurrentSteps
 
 
@@ -44,6 +44,15 @@ class RecurrentDecoderState(NamedTuple):
         recurrent = tuple(part.index_select(1, rows) for part in self.recurrent)
         attention = {name: part.index_select(0, rows) for name, part in self.attention.items()}
         return RecurrentDecoderState(recurrent, self.feedback.index_select(0, rows), attention, layout)
+
+    @classmethod
+    def join(cls, states: Sequence[RecurrentDecoderState], layout: Layout) -> RecurrentDecoderState:
+        """See `nmt.models.base.DecoderState`; attention has given the padding nothing."""
+        recurrent = tuple(torch.cat(parts, dim=1) for parts in zip(*(state.recurrent for state in states), strict=True))
+        feedback = torch.cat([state.feedback for state in states])
+        names = states[0].attention
+        attention = {name: join_padded([state.attention[name] for state in states]) for name in names}
+        return RecurrentDecoderState(recurrent, feedback, attention, layout)
 
 
 class RecurrentDecoderWeights(NamedTuple):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from nmt.layers.layout import Layout
+from nmt.layers.layout import Layout, join_padded
 
 
 class RowState(NamedTuple):
@@ -22,6 +23,11 @@ class RowState(NamedTuple):
     def select(self, rows: Tensor, layout: Layout) -> RowState:
         """See `nmt.models.base.DecoderState`."""
         return RowState(self.vectors.index_select(0, rows))
+
+    @classmethod
+    def join(cls, states: Sequence[RowState], layout: Layout) -> RowState:
+        """See `nmt.models.base.DecoderState`."""
+        return RowState(torch.cat([state.vectors for state in states]))
 
 
 class Cache(NamedTuple):
@@ -54,6 +60,13 @@ class Cache(NamedTuple):
             keys = keys.index_select(0, remaining)
             values = values.index_select(0, remaining)
         return Cache(keys, values, self.prefixes.index_select(0, rows), layout)
+
+    @classmethod
+    def join(cls, states: Sequence[Cache], layout: Layout) -> Cache:
+        """See `nmt.models.base.DecoderState`; a word that a sentence does not have is in no prefix."""
+        keys = join_padded([state.keys for state in states])
+        values = join_padded([state.values for state in states])
+        return Cache(keys, values, join_padded([state.prefixes for state in states]), layout)
 
     def append(self, keys: Tensor, values: Tensor) -> Cache:
         """The cache with another word for each hypothesis, [B, heads, N, d]."""

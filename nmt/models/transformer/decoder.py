@@ -27,6 +27,12 @@ class TransformerMemory(NamedTuple):
         """See `nmt.models.base.DecoderMemory`."""
         return self._replace(layers=tuple(memory.select(sentences) for memory in self.layers))
 
+    @classmethod
+    def join(cls, memories: Sequence[Self]) -> Self:
+        """See `nmt.models.base.DecoderMemory`."""
+        layers = zip(*(memory.layers for memory in memories), strict=True)
+        return cls(tuple(Memory.join(layer) for layer in layers))
+
 
 class TransformerState(NamedTuple):
     """The state that a Transformer's decoder carries from one target token to the next.
@@ -45,6 +51,13 @@ class TransformerState(NamedTuple):
         """See `nmt.models.base.DecoderState`."""
         histories = tuple(history.select(rows, layout) for history in self.histories)
         return self._replace(histories=histories, layout=layout)
+
+    @classmethod
+    def join(cls, states: Sequence[Self], layout: Layout) -> Self:
+        """See `nmt.models.base.DecoderState`."""
+        layers = zip(*(state.histories for state in states), strict=True)
+        histories = tuple(layer[0].join(layer, layout) for layer in layers)
+        return cls(states[0].position, histories, layout)
 
 
 class TransformerDecoder(Decoder[TransformerMemory, TransformerState, "TransformerDecoder"]):
