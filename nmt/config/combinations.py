@@ -23,7 +23,7 @@ def conflicts(config: Config, wrong: Sequence[str] = ()) -> Iterator[Conflict]:
     if model.tying == "all" and not text.vocabulary.joint:
         yield "model.tying", "all needs text.vocabulary.joint: true"
     if config.data.augment.placeholders and not text.placeholders:
-        yield "data.augment.placeholders", "needs placeholders; set text.placeholders: 8"
+        yield "data.augment.placeholders", "needs placeholders; set text.placeholders: 8, or 0 here"
     if config.data.augment.terms and not text.term_marks:
         yield "data.augment.terms", "needs marks of terms; set text.term_marks: true"
     algorithm = text.subword.algorithm if text.tokenizer == "subword" else None

@@ -50,8 +50,8 @@ class DecodeSection(Section):
     """Maximum length of a translation."""
     max_length_ratio: Annotated[Number, Field(gt=0, le=1000)] = key(3.0, unit="tokens per token")
     """Maximum length per source token, on top of 10 tokens."""
-    min_length: Annotated[NonNegative, AtMost(1_000_000, "no line is longer")] = key(0, unit="tokens")
-    """Minimum length of a translation."""
+    min_length: Annotated[NonNegative, AtMost(1_000_000, "no line is longer")] = key(1, unit="tokens")
+    """Minimum length of a translation; with 0 it may be empty."""
     min_length_ratio: Annotated[Number, Field(ge=0, le=1000)] = key(0.0, unit="tokens per token")
     """Minimum length per source token."""
     no_repeat_ngram_size: Positions | None = key(None, unit="tokens")

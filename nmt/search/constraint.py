@@ -37,6 +37,7 @@ class MinLength:
 
     def __init__(self, fewest: Tensor) -> None:
         self.fewest = fewest
+        self.longest = int(fewest.max())
 
     def select(self, sentences: Sequence[int]) -> Self:
         """See `Constraint.select`."""
@@ -44,6 +45,8 @@ class MinLength:
 
     def apply(self, log_probs: Tensor, words: Tensor, sources: Tensor, left: Tensor) -> None:
         """Rule out EOS."""
+        if words.size(1) >= self.longest:
+            return
         early = words.size(1) < self.fewest.to(log_probs.device)[sources]
         log_probs[:, EOS_ID].masked_fill_(early, -torch.inf)
 

@@ -39,10 +39,10 @@ def stored(values: dict[str, object], folder: str = "runs/one") -> str:
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: load_config("tatoeba", ["parent=runs/one"]),
-        lambda: load_config("tatoeba", {"parent": {"run": "runs/one"}}),
-        lambda: load_config(load_config("tatoeba"), {"parent": "one"}),
-        lambda: load(Path(), "extends: tatoeba\nparent: runs"),
+        lambda: load_config("tatoeba", ["parent=runs/one", "data.augment.placeholders=0"]),
+        lambda: load_config("tatoeba", {"parent": {"run": "runs/one"}, "data.augment.placeholders": 0}),
+        lambda: load_config(load_config("tatoeba"), {"parent": "one", "data.augment.placeholders": 0}),
+        lambda: load(Path(), "extends: tatoeba\nparent: runs\ndata: {augment: {placeholders: 0}}"),
     ],
 )
 def test_sizes_and_text_are_those_of_the_parent(parent: str, made: Callable[[], Config]) -> None:
@@ -70,7 +70,7 @@ def test_what_the_user_sets_stays(parent: str, tmp_path: Path) -> None:
 
 
 def test_the_origin_of_values_is_shown(parent: str) -> None:
-    shown = show_config("tatoeba", [f"parent={parent}"])
+    shown = show_config("tatoeba", [f"parent={parent}", "data.augment.placeholders=0"])
     assert "  run: runs/one " in shown
     assert "num_heads: 3 " in shown
     assert shown.count("# runs/one/config.yaml\n") > 30
@@ -81,7 +81,7 @@ def test_the_class_of_a_score_is_not_taken_over(tmp_path: Path, monkeypatch: pyt
     folder = stored({"model.embedding_size": 24})
     path = Path(folder, "config.yaml")
     path.write_text(path.read_text().replace("score: general\n    options: {}", "score: a.B\n    options: {c: 1}"))
-    config = load_config("tatoeba", [f"parent={folder}"])
+    config = load_config("tatoeba", [f"parent={folder}", "data.augment.placeholders=0"])
     assert (config.model.embedding_size, config.model.attention.score, config.model.attention.options) == (
         24,
         "general",

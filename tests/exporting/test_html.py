@@ -547,7 +547,7 @@ def test_it_is_legible(width: int, scheme: str, translator_page: Path, browser: 
 
 @needs_chromium
 def test_the_benchmark_compares_a_page_with_its_rounded_model(translator_page: Path, project: Project) -> None:
-    lines = ["a b c", "d </script> e", ""]
+    lines = ["a b c", "d </script> e", "f"]
     same, first, speed = measure_page(translator_page, project.run, lines, 3)
     assert same == 3
     assert 0 < first < 30

@@ -8,10 +8,12 @@ from covering import covering
 from small_models import Variant, random_model
 from torch import Tensor, nn
 
+from nmt.config import DecodeSection
 from nmt.corpus.batching import pad
 from nmt.models.seq2seq import Seq2Seq
 from nmt.search.hypothesis import Hypothesis, Lengths, Scoring
 from nmt.search.search import SearchSettings, search
+from nmt.search.searcher import ModelSearcher
 from nmt.search.stepper import Seq2SeqStepper
 from nmt.search.strategy import BeamStrategy, GreedyStrategy
 from nmt.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
@@ -300,3 +302,19 @@ def test_nan_probabilities_give_no_hypotheses() -> None:
     src, lengths = random_sources(3, 0)
     for beam_size in (GREEDY, 2):
         assert search_with(beam_size, model, src, lengths, 5) == [[], [], []]
+
+
+def test_no_translation_is_empty_unless_it_may_be() -> None:
+    model = random_model(Variant(), 0, WORDS, eos=50.0)  # every hypothesis ends as soon as it can
+    sources = [[4, 5, 6], [7]]
+    found = {
+        fewest: ModelSearcher([model], DecodeSection(beam_size=2, min_length=fewest)).search(sources)
+        for fewest in (0, 1, 3)
+    }
+    default = ModelSearcher([model], DecodeSection(beam_size=2)).search(sources)
+    assert {fewest: [len(best.ids) for best, *_ in ranked] for fewest, ranked in found.items()} == {
+        0: [0, 0],
+        1: [1, 1],
+        3: [3, 3],
+    }
+    assert [best.ids for best, *_ in default] == [best.ids for best, *_ in found[1]]
