@@ -37,8 +37,8 @@ finally:
 
 @pytest.mark.soak
 def test_peak_memory_does_not_grow(project: Project, tmp_path: Path) -> None:
-    """Measured later than the heap takes to reach its size: 436 MiB after 1,000 updates, 470 after 4,000, 477 after 5,000
-    and 479 from 7,000 to 8,000.
+    """Measured later than the heap takes to reach its size: 436 MiB after 1,000 updates, 470 after 4,000, 477 after
+    5,000, 479 from 7,000 to 8,000.
     """
     settings = ["model.embedding_size=128", "model.encoder.hidden_size=128", "model.decoder.hidden_size=256"]
     settings += ["model.dropout=0.2", "train.epochs=1000", "train.max_updates=8001", "train.batch.size=64"]
