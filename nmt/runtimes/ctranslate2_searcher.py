@@ -140,23 +140,31 @@ class CTranslate2Searcher(Searcher):
         return [self._within_limit(source, ranked) for source, ranked in zip(sources, hypotheses, strict=True)]
 
     def _find_possible(self, sources: Sequence[Ids], n_best: int, with_alignment: bool) -> list[Any]:
-        """CTranslate2's results without impossible tokens.
+        """CTranslate2's results without impossible tokens, and not empty if `min_length` is 1.
 
-        Only those that have one are searched again without: CTranslate2 then deals out the tokens' probability to the
-        others, which changes scores.
+        Only those that would be are searched again: CTranslate2 then deals out the probability of tokens that it rules
+        out to the others, which changes scores.
         """
-        results = self._translate(sources, n_best, with_alignment)
+        shortest = self.options.min_length
+        results = self._translate(sources, n_best, with_alignment, 0 if shortest == 1 else shortest)
         wrong = [n for n, result in enumerate(results) if self._has_impossible(result)]
-        again = self._translate([sources[n] for n in wrong], n_best, with_alignment, self.impossible)
+        again = self._translate([sources[n] for n in wrong], n_best, with_alignment, shortest, self.impossible)
         for n, result in zip(wrong, again, strict=True):
             results[n] = result
         return results
 
     def _has_impossible(self, result: Any) -> bool:
+        if self.options.min_length == 1 and any(tokens in ([], [END]) for tokens in result.hypotheses):
+            return True
         return any(not self.impossible.isdisjoint(tokens) for tokens in result.hypotheses)
 
     def _translate(
-        self, sources: Sequence[Ids], n_best: int, with_alignment: bool, suppressed: Collection[str] = ()
+        self,
+        sources: Sequence[Ids],
+        n_best: int,
+        with_alignment: bool,
+        shortest: int,
+        suppressed: Collection[str] = (),
     ) -> list[Any]:
         """CTranslate2's results. All have the same limit of the length, and those of short sources are cut afterwards.
 
@@ -172,7 +180,7 @@ class CTranslate2Searcher(Searcher):
             patience=PATIENCE,
             length_penalty=options.length_penalty,
             no_repeat_ngram_size=options.no_repeat_ngram_size or 0,
-            min_decoding_length=options.min_length,
+            min_decoding_length=shortest,
             max_decoding_length=self._lengths().longest,
             max_input_length=0,
             max_batch_size=1 if is_alone else 0,

@@ -64,8 +64,12 @@ def test_an_unknown_word_becomes_the_source_word_attended_most(beam_size: int, t
     assert all(each.alignment is None for each in other)
 
 
-def test_a_model_that_ends_at_once_gives_an_empty_line(tmp_path: Path) -> None:
-    (translation,) = nmt.load(make_export(tmp_path, end=30)).translate(["a b"])
+def test_a_model_that_ends_at_once_gives_an_empty_line_if_it_may(tmp_path: Path) -> None:
+    folder = make_export(tmp_path, end=30)
+    (translation,) = nmt.load(folder, overrides={"decode.min_length": 0}).translate(["a b"])
+    own, other = (nmt.load(path).translate(["a b", "c"]) for path in (tmp_path / "model", folder))
+    assert [each.text for each in other] == [each.text for each in own]
+    assert all(each.text for each in other)
     assert translation.text == ""
     assert translation.log_prob == pytest.approx(0, abs=1e-4)
 
