@@ -63,22 +63,18 @@ class Layout(NamedTuple):
         return cls(number, width, torch.cat(slots))
 
 
-def join_padded(parts: Sequence[Tensor], fill: float = 0.0, dim: int = 0) -> Tensor:
-    """Tensors one after another.
+def join_padded(parts: Sequence[Tensor], fill: float = 0.0) -> Tensor:
+    """The rows of tensors one after another.
 
     Args:
         parts: Of one type, with the same number of dimensions.
-        fill: The elements that make them equally long in all dimensions but `dim`.
-        dim: The dimension in which they follow each other.
+        fill: The elements that make them equally long in all dimensions but the first.
     """
-    shape = [max(sizes) for sizes in zip(*(part.shape for part in parts), strict=True)]
-    shape[dim] = sum(part.size(dim) for part in parts)
-    joined = parts[0].new_full(shape, fill)
+    sizes = [max(lengths) for lengths in zip(*(part.shape[1:] for part in parts), strict=True)]
+    joined = parts[0].new_full([sum(map(len, parts)), *sizes], fill)
     start = 0
     for part in parts:
-        place = joined.narrow(dim, start, part.size(dim))
-        for number, size in enumerate(part.shape):
-            place = place.narrow(number, 0, size)
-        place.copy_(part)
-        start += part.size(dim)
+        place = joined[start : start + len(part)]
+        place[tuple(map(slice, part.shape))] = part
+        start += len(part)
     return joined

@@ -129,13 +129,18 @@ class Searcher(ABC):
         options = self.options
         return Scoring(options.length_penalty, options.length_norm, options.coverage_penalty)
 
+    @property
+    def _full_batch(self) -> BatchSize:
+        most = self.options.batch_size
+        return BatchSize(most, most * TOKENS_PER_SENTENCE)
+
     def _batches(self, sources: Sequence[Ids]) -> Iterator[list[int]]:
         """Indices of sources in batches of similar length."""
-        most = self.options.batch_size
+        full = self._full_batch
         batch: list[int] = []
         for n in sorted(range(len(sources)), key=lambda n: len(sources[n])):
             tokens = (len(batch) + 1) * (len(sources[n]) + 1)
-            if batch and (len(batch) == most or tokens > most * TOKENS_PER_SENTENCE):
+            if batch and (len(batch) == full.sentences or tokens > full.tokens):
                 yield batch
                 batch = []
             batch.append(n)
@@ -214,15 +219,13 @@ class StepSearcher(Searcher):
     ) -> list[list[Hypothesis]]:
         """Hypotheses of all sources, in order; `choose` says how to search a batch, `num_words` is their length."""
         results: list[list[Hypothesis]] = [[] for _ in sources]
-        most = self.options.batch_size
         with autocast(self.device, self.options.precision):
             stepper = self._stepper(num_words)
             searches = (
                 (batch, Search(stepper, *self._encode([sources[n] for n in batch]), choose(batch)))
                 for batch in self._batches(sources)
             )
-            size = BatchSize(most, most * TOKENS_PER_SENTENCE)
-            for finished, hypotheses in search_together(searches, choose, size, advance):
+            for finished, hypotheses in search_together(searches, choose, self._full_batch, advance):
                 for n, ranked in zip(finished, hypotheses, strict=True):
                     results[n] = ranked
         return results

@@ -9,6 +9,7 @@ from conftest import GOLDEN_MODEL, Refusal
 import nmt
 from nmt.search import waiting
 from nmt.search.beam_tree import BeamTree
+from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
 
 pytest.importorskip("onnxruntime")
@@ -26,6 +27,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def translators(folder: Path) -> tuple[Translator, Translator]:
     """The model, and its export."""
     return nmt.load(GOLDEN_MODEL), nmt.load(folder)
+
+
+def assert_same(expected: list[list[Translation]], found: list[list[Translation]]) -> None:
+    for ranked, others in zip(expected, found, strict=True):
+        assert [each.text for each in others] == [each.text for each in ranked]
+        for one, two in zip(ranked, others, strict=True):
+            assert one.alignment is not None
+            assert two.alignment is not None
+            torch.testing.assert_close(two.alignment, one.alignment, atol=1e-4, rtol=0)
 
 
 def test_a_translation_begins_with_given_words(translators: tuple[Translator, Translator]) -> None:
@@ -76,12 +86,7 @@ def test_the_state_of_a_search_keeps_what_belongs_to_sentences(translators: tupl
     """Sources of unlike lengths in a beam, some of which end long before others."""
     lines = [SENTENCE, "a", "I am old.", " ".join([SENTENCE[:-1]] * 3), "Tom."]
     own, other = (each.translate(lines, 4, with_alignment=True) for each in translators)
-    for ranked, found in zip(own, other, strict=True):
-        assert [each.text for each in found] == [each.text for each in ranked]
-        for one, two in zip(ranked, found, strict=True):
-            assert one.alignment is not None
-            assert two.alignment is not None
-            torch.testing.assert_close(two.alignment, one.alignment, atol=1e-4, rtol=0)
+    assert_same(own, other)
 
 
 def test_sentences_that_wait_for_others_are_translated_as_alone(
@@ -96,9 +101,4 @@ def test_sentences_that_wait_for_others_are_translated_as_alone(
     searcher = translators[1].searcher
     monkeypatch.setattr(searcher, "options", searcher.options.model_copy(update={"batch_size": 2}))
     found = translators[1].translate(lines, 4, with_alignment=True)
-    for ranked, others in zip(expected, found, strict=True):
-        assert [each.text for each in others] == [each.text for each in ranked]
-        for one, two in zip(ranked, others, strict=True):
-            assert one.alignment is not None
-            assert two.alignment is not None
-            torch.testing.assert_close(two.alignment, one.alignment, atol=1e-4, rtol=0)
+    assert_same(expected, found)

@@ -161,4 +161,4 @@ def test_rows_of_two_searches_keep_their_sentences() -> None:
 def test_tensors_one_after_another_are_filled_up_to_the_longest() -> None:
     parts = [torch.tensor([[1, 2, 3]]), torch.tensor([[4], [5]])]
     assert join_padded(parts, fill=9).tolist() == [[1, 2, 3], [4, 9, 9], [5, 9, 9]]
-    assert join_padded(parts, dim=1).tolist() == [[1, 2, 3, 4], [0, 0, 0, 5]]
+    assert join_padded(parts).tolist() == [[1, 2, 3], [4, 0, 0], [5, 0, 0]]
