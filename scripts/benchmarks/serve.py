@@ -141,7 +141,7 @@ def start_ours(arguments: argparse.Namespace, texts: list[str], folder: Path) ->
     translator.repairs = True  # as the server's
     expected = {text: translator.translate(text).text for text in texts}
     assert translator.direction
-    target = translator.direction.target
+    source, target = translator.direction.source, translator.direction.target
     command = ours.nmt("serve", "--model", arguments.model, "--port", "0", "--device", "cpu")
     log = folder / "nmt.log"
     with log.open("wb") as file:
@@ -150,7 +150,7 @@ def start_ours(arguments: argparse.Namespace, texts: list[str], folder: Path) ->
         wait_for(process, log)
 
     def body(text: str) -> Any:
-        return {"q": text, "source": "auto", "target": target}
+        return {"q": text, "source": source, "target": target}
 
     def read(reply: Any) -> str:
         return str(reply["translatedText"])
