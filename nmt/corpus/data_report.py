@@ -66,6 +66,8 @@ def summarise(report: DataReport) -> Iterator[str]:
         yield f"augmentation: {_describe_copies(report.augmented)}"
     for name, extra in (report.extra or {}).items():
         yield f"{name}: {extra}"
+    if report.names:
+        yield f"names: {report.names}"
     yield f"vocabularies: {report.vocabulary['src']:,} source, {report.vocabulary['tgt']:,} target"
     for name, (src, tgt) in report.tokens.items():
         src_unknown, tgt_unknown = report.unknown_share[name]

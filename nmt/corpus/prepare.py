@@ -163,7 +163,7 @@ def _write_directory(config: Config, output: Path, trace_reports: list[TraceRepo
 
     from nmt.config import automatic_keys, choose_split, dump_config, resolve_auto
     from nmt.config.amount_of_text import PIECES
-    from nmt.corpus import augmentation, cleaning, data_report, extra, splitting, token_ids, traces
+    from nmt.corpus import augmentation, cleaning, data_report, extra, known_words, splitting, token_ids, traces
     from nmt.corpus.example import write_examples
     from nmt.corpus.marker_schema import CONFIG, FORMAT_VERSION, Marker, compute_checksums, write_marker
     from nmt.corpus.report_schema import DataReport
@@ -206,8 +206,11 @@ def _write_directory(config: Config, output: Path, trace_reports: list[TraceRepo
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
         is_auto = PIECES in automatic_keys(config)
         config = _fit(config, len(splits.train), token_ids.choose_sizes(config, store, splits.train, copies))
+        words, names = frozenset[str](), None
+        if config.text.placeholders:
+            words, names = known_words.find_known_words(store, splits.train)
         try:
-            encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory, fewer=is_auto)
+            encoded = token_ids.encode_splits(config, store, splits, copies, reused, directory, words, fewer=is_auto)
         except TooLittleText as error:
             lost = splitting.explain_overlap(splits.dropped_overlap or 0, len(rows))
             if not lost:
@@ -228,6 +231,7 @@ def _write_directory(config: Config, output: Path, trace_reports: list[TraceRepo
             augmented=augmented or None,
             extra=extra_pairs or None,
             traces=trace_reports or None,
+            names=names,
             **{**vars(encoded), "warnings": [*warnings, *encoded.warnings]},
         )
         write_text(directory / CONFIG, dump_config(config))

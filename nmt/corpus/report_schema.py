@@ -74,6 +74,30 @@ class SplitFileReport:
         return text
 
 
+@dataclass(frozen=True)
+class NameReport:
+    """Words with a capital in training, which tell whether a translation takes over unknown names.
+
+    Attributes:
+        rare: Those of one distinct source.
+        kept: Those of them that the target has too.
+        words: Distinct words of the training sources.
+        are_taken_over: True if a model takes over words with a capital that training does not have.
+    """
+
+    rare: int
+    kept: int
+    words: int
+    are_taken_over: bool
+
+    def __str__(self) -> str:
+        unknown = "stay as they are" if self.are_taken_over else "are translated"
+        return (
+            f"of {self.rare:,} words with a capital that one training source has, {self.kept:,} are in its target too: "
+            f"unknown names {unknown}"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class SplitReport:
     """The splits, and how they overlap.
@@ -155,6 +179,7 @@ class DataReport(EncodingReport, SplitReport):
         augmented: Number of copies of training pairs, by form; None without any.
         extra: Reports on further corpora, by name; None without any.
         traces: Traces of other tools in the text; None without any.
+        names: The words that tell if unknown names are taken over; None without placeholders.
     """
 
     corpus: str
@@ -164,6 +189,7 @@ class DataReport(EncodingReport, SplitReport):
     augmented: dict[str, int] | None = None
     extra: dict[str, ExtraReport] | None = None
     traces: list[TraceReport] | None = None
+    names: NameReport | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The content of `report.json`, in which values that are None are absent."""

@@ -62,6 +62,7 @@ def encode_splits(
     copies: Rows,
     reused: TextProcessor | None,
     output: Path,
+    known_words: frozenset[str],
     *,
     fewer: bool,
 ) -> EncodingReport:
@@ -74,6 +75,7 @@ def encode_splits(
         copies: Rows of copies of training pairs, which come after them.
         reused: Tokenizers and vocabularies to use instead of learning them.
         output: The data directory.
+        known_words: The words of the training sources, if names that are none of them are taken over.
         fewer: True if text that has fewer pieces than the config asks for gets as many as it has.
 
     Raises:
@@ -89,7 +91,8 @@ def encode_splits(
         tokenizer.save(text, name)
         sides.append(_tokenize(text, name, store, rows, config.data.workers))
     vocabularies = reused.vocabularies if reused else _make_vocabularies(config.text, sides, tokenizers)
-    processor = TextProcessor(*tokenizers, *vocabularies, make_text_normalizer(config.data.cleaning))
+    normalizer = make_text_normalizer(config.data.cleaning)
+    processor = TextProcessor(*tokenizers, *vocabularies, normalizer, known_words)
     processor.save(text)
     if reused:
         _warn_of_unknown_tags(config, processor)

@@ -1,7 +1,7 @@
 """A page that contains a model and translates with it as one types, in any browser, without a network."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from nmt.system.files import write_text
 from nmt.text.abbreviations import HIGHEST, load_abbreviations
 from nmt.text.direction import Direction
 from nmt.text.languages import base_language
+from nmt.text.names import PART, WORD
 from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, WINDOWS_1252, Normalizer
 from nmt.text.placeholders import TERM_MARKS
 from nmt.text.processor import TextProcessor
@@ -69,17 +70,19 @@ def write(
     systems = list[System]()
     models = list[dict[str, Any]]()
     contents = list[str]()
+    readers = list[Reader]()
     for name, (saved, processor) in name_models(
         [(saved, saved.load_processor()) for saved in (model, *others)]
     ).items():
         subwords = (processor.src_tokenizer.kind == "subword", processor.tgt_tokenizer.kind == "subword")
         systems.append(System(name, *describe_mechanism(saved.config.model), subwords, []))
         weights, content = _pack(saved)
+        readers.append(Reader(processor))
         models.append(
             {
                 **_describe_model(saved),
                 "text": _describe_text(processor),
-                "reserved": _describe_reserved(Reader(processor)),
+                "reserved": _describe_reserved(readers[-1]),
                 "weights": weights,
             }
         )
@@ -99,7 +102,7 @@ def write(
         "beforeOrdinals": sorted(abbreviations.before_ordinals),
         "highest": HIGHEST,
     }
-    data["protection"] = _describe_protection(protection or Protection())
+    data["protection"] = _describe_protection(protection or Protection(), readers)
     title = direction.name
     files = [FOLDER / name for name in FILES]
     shown = {"direction": direction, "names": [system.name for system in systems], "contents": contents}
@@ -156,11 +159,18 @@ def _describe_reserved(reader: Reader) -> dict[str, Any]:
     return {"placeholders": reader.placeholders, "marks": TERM_MARKS if reader.has_term_marks else []}
 
 
-def _describe_protection(protection: Protection) -> dict[str, Any]:
-    """What `spans.js` needs to find spans, and to write them into a translation."""
+def _describe_protection(protection: Protection, readers: Sequence[Reader]) -> dict[str, Any]:
+    """What `spans.js` needs to find spans, and to write them into a translation.
+
+    Several models take over the names that none of them knows.
+    """
+    known_words = [reader.known_words for reader in readers]
     return {
         "pattern": as_javascript(PATTERN.pattern),
         "word": as_javascript(r"\w"),
+        "nameWord": as_javascript(WORD),
+        "namePart": as_javascript(PART),
+        "knownWords": " ".join(sorted(frozenset().union(*known_words))) if all(known_words) else "",
         "after": AFTER,
         "numbers": NUMBERS,
         "closing": CLOSING,

@@ -19,8 +19,11 @@ function trimEnd(text, characters) {
 
 /** Finds the spans of a text: terms, then names, then addresses, numbers and other marks around them. */
 class Protection {
-  constructor({ pattern, word, after, numbers, closing, opening, names, terms, inflected }) {
+  constructor({ pattern, word, nameWord, namePart, knownWords, after, numbers, closing, opening, names, terms, inflected }) {
     Object.assign(this, { after, numbers, closing, opening, inflected });
+    this.nameWord = new RegExp(nameWord, "gu");
+    this.namePart = new RegExp(namePart, "gu");
+    this.known = new Set(knownWords.split(" ").filter(Boolean));
     this.spans = new RegExp(pattern, "giu");
     const any = (texts) => [...texts].sort((first, second) => [...second].length - [...first].length).map(escapePattern).join("|");
     const whole = (texts, flags) => (texts.length ? new RegExp(`(?<!${word})(?:${any(texts)})(?!${word})`, flags) : null);
@@ -40,8 +43,22 @@ class Protection {
       const term = match[0].toLowerCase();
       add(terms, asSpan(match, this.inflected.includes(term) ? "inflected" : "term", this.translations.get(term)), fixed);
     }
-    const others = [...fixed, ...named].filter((span) => isApart(span, terms));
-    return [...terms, ...others].sort((first, second) => first.begin - second.begin || first.end - second.end);
+    const found = [...terms, ...[...fixed, ...named].filter((span) => isApart(span, terms))];
+    const unknown = this.findUnknownNames(text).filter((span) => isApart(span, found));
+    return [...found, ...unknown].sort((first, second) => first.begin - second.begin || first.end - second.end);
+  }
+
+  /** Words with a capital that the models do not know: find_unknown_names of nmt/text/names.py. */
+  findUnknownNames(text) {
+    if (!this.known.size) return [];
+    return [...text.matchAll(this.nameWord)].flatMap((word) => {
+      const parts = [...word[0].matchAll(this.namePart)], small = parts.findIndex(([part]) => !/^\p{Lu}/u.test(part));
+      const large = small < 0 ? parts : parts.slice(0, small), last = large.at(-1);
+      if (!last) return [];
+      const name = word[0].slice(0, last.index + last[0].length);
+      if ([...name].length < 2 || large.every(([part]) => this.known.has(part.toLowerCase()))) return [];
+      return [{ begin: word.index, end: word.index + name.length, text: name, kind: "name" }];
+    });
   }
 
   /** A match as a span; an address ends before the punctuation of its sentence. */

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nmt.system.files import check_file, write_json
 from nmt.system.limits import MAX_TEXT_FILE
+from nmt.text.names import load_words, save_words
 from nmt.text.normalization import Normalizer
 from nmt.text.settings import read_settings
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
@@ -16,15 +17,18 @@ SIDES = ("src", "tgt")
 NORMALIZATION = "normalization.json"
 SEEN = "train.src.fingerprints.npy"
 """Identity fingerprints of the training sources; see `nmt.corpus.identity`."""
+WORDS = "train.src.words.txt"
+"""The words of the training sources; see `nmt.text.names`."""
 TEXT = "text"
 """Name of the folder of text files, in a data, run or model directory."""
 TEXT_FILES = (
     *(f"{side}.{name}" for side in SIDES for name in ("tokenizer.json", "subwords.model", "vocabulary.json")),
     NORMALIZATION,
     SEEN,
+    WORDS,
 )
 """All files of a text folder."""
-OPTIONAL_FILES = ("src.subwords.model", "tgt.subwords.model", SEEN)
+OPTIONAL_FILES = ("src.subwords.model", "tgt.subwords.model", SEEN, WORDS)
 """Those that may be missing."""
 
 
@@ -38,6 +42,7 @@ class TextProcessor:
         src_vocabulary: Vocabulary of the source.
         tgt_vocabulary: Vocabulary of the target.
         normalizer: Repairs source text in the same way as training text.
+        known_words: The words of the training sources, if names that are none of them are taken over.
     """
 
     src_tokenizer: Tokenizer
@@ -45,6 +50,7 @@ class TextProcessor:
     src_vocabulary: Vocabulary
     tgt_vocabulary: Vocabulary
     normalizer: Normalizer = field(default_factory=Normalizer)
+    known_words: frozenset[str] = frozenset()
 
     def tokenize_source(self, lines: Sequence[str]) -> list[list[str]]:
         """Tokens of raw source lines, repaired in the same way as training text."""
@@ -92,6 +98,8 @@ class TextProcessor:
             tokenizer.save(directory, side)
             vocabulary.save(directory / f"{side}.vocabulary.json")
         write_json(directory / NORMALIZATION, self.normalizer.settings)
+        if self.known_words:
+            save_words(directory / WORDS, self.known_words)
 
 
 class WithText:
@@ -131,7 +139,8 @@ def load_processor(directory: Path, vocabularies: tuple[Vocabulary, Vocabulary] 
     if vocabularies is None:
         vocabularies = load_vocabularies(directory)
     src_vocabulary, tgt_vocabulary = vocabularies
-    return TextProcessor(src_tokenizer, tgt_tokenizer, src_vocabulary, tgt_vocabulary, normalizer)
+    known_words = load_words(directory / WORDS)
+    return TextProcessor(src_tokenizer, tgt_tokenizer, src_vocabulary, tgt_vocabulary, normalizer, known_words)
 
 
 def load_normalizer(directory: Path) -> Normalizer:

@@ -1,5 +1,6 @@
 """The text files of a run, which are copied from its data when it starts, so that it does not depend on them."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,13 +15,14 @@ from nmt.system.files import check_file, sha256
 from nmt.system.limits import MAX_TEXT_FILE
 from nmt.system.messages import Message, Parameter
 from nmt.system.replacement import atomic_directory
-from nmt.text.processor import SEEN, TEXT, TEXT_FILES, copy_text_files
+from nmt.text.names import load_words, most_frequent, save_words
+from nmt.text.processor import SEEN, TEXT, TEXT_FILES, WORDS, copy_text_files
 
 
 def keep_text(config: Config, data: DataDirectory, run: Path) -> None:
-    """Copy vocabularies, tokenizers and fingerprints of the training sources into a run, or check that it has them.
+    """Copy vocabularies, tokenizers and traces of the training sources into a run, or check that it has them.
 
-    With a parent, the fingerprints of both models are kept, or none if one has none.
+    With a parent, the fingerprints and words of the training sources of both models are kept, or none if one has none.
 
     Args:
         config: Config of the run.
@@ -33,14 +35,16 @@ def keep_text(config: Config, data: DataDirectory, run: Path) -> None:
     parent = config.parent.run
     folder = check_file(run / TEXT, run)
     if folder.exists():
-        checksums = {name: sum for name, sum in data.checksums.items() if name != SEEN or parent is None}
+        checksums = {name: sum for name, sum in data.checksums.items() if name not in (SEEN, WORDS) or parent is None}
         overwrite = Parameter("overwrite", True)
         check_text(folder, checksums, Message("restore it, or start over with {overwrite}", overwrite=overwrite))
         return
     with atomic_directory(folder) as temporary:
         copy_text_files(data.text, temporary)
         if parent is not None:
-            _add_seen(temporary / SEEN, find_model(Path(parent)) / TEXT / SEEN)
+            text_of_parent = find_model(Path(parent)) / TEXT
+            _add_seen(temporary / SEEN, text_of_parent / SEEN)
+            _add_words(temporary / WORDS, text_of_parent / WORDS)
 
 
 def check_text(folder: Path, checksums: Mapping[str, str], advice: str | Message) -> None:
@@ -64,3 +68,12 @@ def _add_seen(path: Path, source: Path) -> None:
         path.unlink(missing_ok=True)
     else:
         save_seen(path, np.concatenate([here, there]))
+
+
+def _add_words(path: Path, source: Path) -> None:
+    here = load_words(path)
+    there = load_words(source)
+    if here and there:
+        save_words(path, most_frequent(Counter(here | there)))
+    else:
+        path.unlink(missing_ok=True)

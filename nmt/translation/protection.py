@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import torch
 
 from nmt.text.glossary import read_glossary, read_names
+from nmt.text.names import find_unknown_names
 from nmt.text.placeholders import annotate
 from nmt.text.spans import find_spans, is_apart, replace_places
 from nmt.text.tokenizers import WORD_BEGINNING
@@ -72,8 +73,13 @@ class Protection:
         alternatives = "|".join(re.escape(term) for term in sorted(self.terms, key=len, reverse=True))
         self._pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE) if alternatives else None
 
-    def find(self, text: str) -> list[Kept]:
-        """The spans of a text in order: terms, then names, then addresses, numbers and other marks around them."""
+    def find(self, text: str, known_words: Collection[str] = ()) -> list[Kept]:
+        """The spans of a text in order: terms, then names, then addresses, numbers and other marks around them.
+
+        Args:
+            text: The text.
+            known_words: The words that a model knows: other words with a capital are names too. None looks for none.
+        """
         spans = find_spans(text, self.names)
         fixed = [span for span in spans if span.kind != "name"]  # no term is found in an address
         kept = []
@@ -88,6 +94,9 @@ class Protection:
         for span in spans:
             if is_apart(span.begin, span.end, terms):
                 kept.append(Kept(*span[:2], text[span.begin : span.end], span.kind))
+        if known_words:
+            unknown = [place for place in find_unknown_names(text, known_words) if is_apart(*place, kept)]
+            kept += [Kept(begin, end, text[begin:end], "name") for begin, end in unknown]
         return sorted(kept)
 
 

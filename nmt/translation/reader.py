@@ -122,6 +122,8 @@ class Reader:
         """Those that can stand for spans, in order."""
         if not takes_constraints:
             self.placeholders = []
+        self.known_words = processor.known_words if self.placeholders else frozenset[str]()
+        """The words that the model knows, if it takes over names that are none of them."""
         self.has_term_marks = known.issuperset(TERM_MARKS)
         """True if the model reads the translations of terms beside them."""
 
@@ -311,10 +313,13 @@ class Reader:
         return gaps if places else (gaps[0], ""), drafts or [("", Unit([], is_copied=True))]
 
     def _find_spans(self, text: str) -> list[Kept]:
-        """The spans of a text; a model without marks for terms has the translations of all terms as they are."""
+        """The spans of a text, with the names that a model with placeholders does not know.
+
+        A model without marks for terms has the translations of all terms as they are.
+        """
         if self.protection is None:
             return []
-        spans = self.protection.find(text)
+        spans = self.protection.find(text, self.known_words)
         if self.has_term_marks:
             return spans
         return [_as_term(span) for span in spans]

@@ -10,11 +10,15 @@ import pytest
 from conftest import Cli, Project, Refusal, call, train_arguments, tree
 from training_runs import refusal_to_resume, training
 
+from nmt.config import load_config, read_config
+from nmt.corpus.dataset import open_data
 from nmt.corpus.identity import count_seen, fingerprint, identities, load_seen, save_seen
 from nmt.models.lookup import path_from
 from nmt.system.errors import DataError
 from nmt.system.limits import MAX_TEXT_FILE
-from nmt.text.processor import SEEN
+from nmt.text.names import load_words, save_words
+from nmt.text.processor import SEEN, WORDS
+from nmt.training.text_files import keep_text
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -172,6 +176,22 @@ def test_a_parent_adds_its_training_sources(here: Project, cli: Cli) -> None:
     outcome = cli("evaluate", "--model", "runs/third", "--json", "scores.json")
     assert "overlap: unknown" in outcome.err
     assert json.loads(Path("scores.json").read_text())["in_training"]["sources"] is None
+
+
+def test_a_parent_adds_its_known_words(here: Project, tmp_path: Path) -> None:
+    """A model without the file, or with an empty one, says nothing of its words, and nothing is then known of both."""
+    parent = Path(shutil.copytree(here.run / "best", "parent"))
+    data = open_data(Path(shutil.copytree(here.data, "copied")))
+    config = load_config(read_config(here.run / "config.yaml"), [f"parent={parent}"])
+    for number, (own, of_parent, kept) in enumerate(
+        [(["a", "b"], ["b", "c"], {"a", "b", "c"}), (["a"], [], set()), ([], ["a"], set())]
+    ):
+        save_words(data.text / WORDS, own)
+        save_words(parent / "text" / WORDS, of_parent)
+        run = tmp_path / f"run{number}"
+        run.mkdir()
+        keep_text(config, data, run)
+        assert load_words(run / "text" / WORDS) == kept
 
 
 def test_fingerprints_of_a_parent_are_refused_if_they_are_of_any_size(here: Project, cli: Cli) -> None:

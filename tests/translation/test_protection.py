@@ -56,12 +56,19 @@ def golden() -> Translator:
 
 
 def with_placeholders(
-    number: int = 2, seed: int = 0, marks: Sequence[str] = (), protection: Protection | None = None, **options: object
+    number: int = 2,
+    seed: int = 0,
+    marks: Sequence[str] = (),
+    protection: Protection | None = None,
+    known_words: Sequence[str] = (),
+    **options: object,
 ) -> Translator:
     """A model with random weights that has placeholders, and therefore copies none of itself."""
     words = ["the", "cat", "dog", "and", ".", "is", "old", "Is", "The", "I", "have", *make_placeholders(number), *marks]
     vocabulary = Vocabulary(words)
-    processor = TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), vocabulary, vocabulary)
+    processor = TextProcessor(
+        WhitespaceTokenizer(), WhitespaceTokenizer(), vocabulary, vocabulary, known_words=frozenset(known_words)
+    )
     torch.manual_seed(seed)
     model = build_model(model_section(), len(vocabulary), len(vocabulary)).double().eval()
     with torch.no_grad():
@@ -134,6 +141,25 @@ def test_placeholders_are_demanded_of_any_model(seed: int, beam_size: int) -> No
             assert "\u27e6" not in "".join([*found.tokens, *found.src_tokens])
     together, alone = model.translate(lines), [model.translate(line) for line in lines]
     assert [one.text for one in together] == [one.text for one in alone]
+
+
+def test_a_model_with_placeholders_takes_over_the_names_that_it_does_not_know() -> None:
+    model = with_placeholders(beam_size=2, max_length=20, known_words=["the", "cat", "is", "old", "and", "berlin"])
+    (passage,) = model.reader.read(["The cat is Zelvandra and Berlin and the Novatrix-cat is \u27e61\u27e7 old"])
+    (unit,) = passage.units
+    assert [(span.text, span.kind) for span in unit.kept] == [
+        ("Zelvandra", "name"),
+        ("Novatrix", "name"),
+        ("\u27e61\u27e7", "reserved"),
+    ]
+    lines = ["Zelvandra is old .", "the cat is O'Brien !", "The cat is old .", "Zelvandra"]
+    found = [translation.text for translation in model.translate(lines)]
+    assert [text.count("Zelvandra") for text in found] == [1, 0, 0, 1]
+    assert found[1].count("O'Brien") == 1
+    assert model.translate("Zelvandra").is_copied
+    for unread in ({}, {"number": 0, "known_words": ["cat"]}):
+        reader = with_placeholders(**unread).reader
+        assert [unit.kept for unit in reader.read(["the cat is Zelvandra"])[0].units] == [()]
 
 
 def test_a_term_has_its_translation_and_a_name_stays(golden: Translator) -> None:
@@ -242,11 +268,11 @@ def test_stand_ins_by_hand() -> None:
 
 def test_a_lost_space_beside_a_placeholder_is_restored() -> None:
     kept = [Kept(6, 9, "{x}", "braces")]
-    found = put_back(Translation("Hallo⟦1⟧du"), kept, ["⟦1⟧"], "Hello {x} you")
+    found = put_back(Translation("Hallo\u27e61\u27e7du"), kept, ["\u27e61\u27e7"], "Hello {x} you")
     assert found is not None
     assert found.text == "Hallo {x} du"
     kept = [Kept(0, 3, "{x}", "braces"), Kept(4, 8, "%1$s", "format")]
-    beside = put_back(Translation("⟦1⟧⟦2⟧"), kept, ["⟦1⟧", "⟦2⟧"], "{x} %1$s")
+    beside = put_back(Translation("\u27e61\u27e7\u27e62\u27e7"), kept, ["\u27e61\u27e7", "\u27e62\u27e7"], "{x} %1$s")
     assert beside is not None
     assert beside.text == "{x} %1$s"
 
