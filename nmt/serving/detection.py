@@ -1,5 +1,6 @@
 """The language of a text, of those that a server translates: py3langid's model, and the tokens that models know."""
 
+import copy
 import functools
 import threading
 from collections.abc import Iterable
@@ -25,18 +26,19 @@ class Detection:
 
 
 _lock = threading.Lock()
+"""Held while the library's model is read, which takes a second, and used: it is not made for threads."""
+
+
+@functools.cache
+def _whole_identifier() -> LanguageIdentifier:
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 @functools.cache
 def _identifier(languages: tuple[str, ...]) -> LanguageIdentifier:
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier = copy.copy(_whole_identifier())  # both share the arrays of all languages
     identifier.set_languages(languages)
     return identifier
-
-
-@functools.cache
-def _known_languages() -> frozenset[str]:
-    return frozenset(LanguageIdentifier.from_model_file(MODEL_FILE).labels)
 
 
 def rank_languages(text: str, languages: Iterable[str]) -> dict[str, float]:
@@ -49,10 +51,10 @@ def rank_languages(text: str, languages: Iterable[str]) -> dict[str, float]:
         languages: Codes of the languages.
     """
     bases = {language: base_language(language) for language in languages}
-    known = tuple(sorted(set(bases.values()) & _known_languages()))
     probabilities: dict[str, float] = {}
-    if known:
-        with _lock:  # the library's object is not made for threads
+    with _lock:
+        known = tuple(sorted(set(bases.values()) & set(_whole_identifier().labels)))
+        if known:
             probabilities = dict(_identifier(known).rank(text))
     mean = sum(probabilities.values()) / len(probabilities) if probabilities else 1.0
     weights = {language: float(probabilities.get(base, mean)) for language, base in bases.items()}

@@ -122,6 +122,10 @@ class FileReply(BaseModel, use_attribute_docstrings=True):
 
     translatedFileUrl: str
     """The address of the translation, which can be fetched for an hour."""
+    unreadSentences: int | None = None
+    """If there are any: number of the sentences that stay as they are, as the model knows none of their words."""
+    loopedSentences: int | None = None
+    """If there are any: number of the sentences that stay as they are, as the model only repeats words."""
     warnings: list[str] | None = None
     """If there are any: fields of the request that are unknown."""
 

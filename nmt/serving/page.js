@@ -40,6 +40,15 @@ function change() {
   }
 }
 
+/** What a reply says of sentences that stay as they are. */
+function describe({ unreadSentences, loopedSentences }) {
+  const unchanged = (number, reason) => `${number === 1 ? "1 sentence is" : `${number} sentences are`} unchanged: ${reason}`;
+  const notes = [];
+  if (unreadSentences) notes.push(unchanged(unreadSentences, "the model knows none of the words"));
+  if (loopedSentences) notes.push(unchanged(loopedSentences, "the model only repeats words"));
+  return notes.join("; ") || "Done";
+}
+
 /** Translate the text instead of what is being translated; try again when a busy server allows it. */
 async function translate(event) {
   event?.preventDefault();
@@ -50,13 +59,9 @@ async function translate(event) {
   showStatus("Translating");
   try {
     const body = new URLSearchParams({ q: at("text").value, source, target, api_key: at("key").value });
-    const { translatedText, unreadSentences, loopedSentences } = await ask("translate", { method: "POST", body, signal });
-    at("result").textContent = translatedText;
-    const unchanged = (number, reason) => `${number === 1 ? "1 sentence is" : `${number} sentences are`} unchanged: ${reason}`;
-    const notes = [];
-    if (unreadSentences) notes.push(unchanged(unreadSentences, "the model knows none of the words"));
-    if (loopedSentences) notes.push(unchanged(loopedSentences, "the model only repeats words"));
-    showStatus(notes.join("; ") || "Done");
+    const reply = await ask("translate", { method: "POST", body, signal });
+    at("result").textContent = reply.translatedText;
+    showStatus(describe(reply));
   } catch (error) {
     if (signal.aborted) return;
     delay = Math.max(error.seconds || 0, 2 * delay);
@@ -81,11 +86,11 @@ async function translateFile(file) {
   for (const [name, value] of Object.entries({ source, target, api_key: at("key").value, file })) body.append(name, value);
   show(`Translating ${file.name}`);
   try {
-    const { translatedFileUrl } = await ask("translate_file", { method: "POST", body, signal }), name = translatedFileUrl.split("/").pop();
+    const reply = await ask("translate_file", { method: "POST", body, signal }), name = reply.translatedFileUrl.split("/").pop();
     at("saved").href = `download_file/${name}`;
     at("saved").textContent = `Save ${name.slice(name.indexOf(".") + 1)}`;
     at("saved").hidden = false;
-    show("Done");
+    show(describe(reply));
   } catch (error) {
     if (signal.aborted) return;
     const { seconds } = error;

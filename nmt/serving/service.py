@@ -1,10 +1,10 @@
 """What the server does for a request: the operations of LibreTranslate's HTTP API, by its public documentation."""
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
@@ -59,6 +59,25 @@ M = TypeVar("M", bound=AnyRequest)
 V = TypeVar("V", bound=BaseModel)
 
 
+class Unchanged(NamedTuple):
+    """Sentences that stay as they are.
+
+    Attributes:
+        unread: Number of those of which the model knows no word.
+        loops: Number of those for which the model only repeats words.
+    """
+
+    unread: int
+    loops: int
+
+    @classmethod
+    def among(cls, translations: Iterable[Sequence[Translation]]) -> Self:
+        """Count them in the translations of some sentences, best first."""
+        best = [ranked[0] for ranked in translations]
+        unread = sum(each.is_copied and each.unread > 0 and not each.is_loop for each in best)
+        return cls(unread, sum(each.is_loop for each in best))
+
+
 @dataclass
 class Item:
     """A text of a request.
@@ -77,18 +96,10 @@ class Item:
     passages: list[Passage]
     translations: list[list[list[Translation]]] = field(default_factory=list)
 
-    def count_unread(self) -> int:
-        """Number of the sentences that stay as they are, as the model knows none of their words."""
-        return sum(best.is_copied and best.unread > 0 and not best.is_loop for best in self._best)
-
-    def count_loops(self) -> int:
-        """Number of the sentences that stay as they are, as the model only repeats words."""
-        return sum(best.is_loop for best in self._best)
-
     @property
-    def _best(self) -> list[Translation]:
-        """The best translation of each sentence."""
-        return [ranked[0] for sentences in self.translations for ranked in sentences]
+    def unchanged(self) -> Unchanged:
+        """The sentences that stay as they are."""
+        return Unchanged.among(ranked for sentences in self.translations for ranked in sentences)
 
     def render(self) -> list[str]:
         """Translations of the text, best first, without duplicates; a unit with too few repeats its best one."""
@@ -228,12 +239,11 @@ class Service:
         await asyncio.gather(*map(translate, dict.fromkeys(item.direction for item in items)))
         texts = await asyncio.to_thread(lambda: [item.render() for item in items])
         reply: dict[str, list[Any]] = {"translatedText": [best for best, *_ in texts]}
-        unread = [item.count_unread() for item in items]
-        if any(unread):
-            reply["unreadSentences"] = unread
-        loops = [item.count_loops() for item in items]
-        if any(loops):
-            reply["loopedSentences"] = loops
+        unchanged = [item.unchanged for item in items]
+        if any(each.unread for each in unchanged):
+            reply["unreadSentences"] = [each.unread for each in unchanged]
+        if any(each.loops for each in unchanged):
+            reply["loopedSentences"] = [each.loops for each in unchanged]
         if asked.source == AUTO:
             reply["detectedLanguage"] = [item.detection for item in items]
         if asked.alternatives:
@@ -258,9 +268,13 @@ class Service:
             client = self._account(record.client, asked.api_key)
             reader = _reader(direction, asked.glossary)
             rendered: list[str] = []
+            unread = loops = 0
             slices = divide(document.segments, reader, self.limits)
             while (part := await asyncio.to_thread(next, slices, None)) is not None:
-                rendered += await self._translate_slice(part, direction, reader, record, client)
+                texts, unchanged = await self._translate_slice(part, direction, reader, record, client)
+                rendered += texts
+                unread += unchanged.unread
+                loops += unchanged.loops
         content = await asyncio.to_thread(document.write, rendered)
         name = PurePath(upload.name)
         try:
@@ -268,7 +282,12 @@ class Service:
         except FolderFull:
             raise HTTPException(503, "too many translated files wait to be fetched; try again later", RETRY) from None
         asyncio.get_running_loop().call_later(self.limits.keep_seconds + 1, self.downloads.delete_old)
-        return FileReply(translatedFileUrl=f"{root}{DOWNLOAD}/{key}", warnings=asked.warn_of_others() or None)
+        return FileReply(
+            translatedFileUrl=f"{root}{DOWNLOAD}/{key}",
+            unreadSentences=unread or None,
+            loopedSentences=loops or None,
+            warnings=asked.warn_of_others() or None,
+        )
 
     def _choose_direction(
         self, directions: Directions, upload: Upload, kind: FileFormat | None, asked: FileRequest
@@ -282,8 +301,8 @@ class Service:
 
     async def _translate_slice(
         self, part: Slice, direction: ServedDirection, reader: Reader, record: Record, client: Hashable
-    ) -> list[str]:
-        """Some texts of a file, rendered."""
+    ) -> tuple[list[str], Unchanged]:
+        """Some texts of a file, rendered, and their sentences that stay as they are."""
         units = [unit for passage in part.passages for unit in passage.units]
         record.characters += sum(len(segment.text) for segment in part.segments)
         record.sentences += len(units)
@@ -293,7 +312,7 @@ class Service:
             record.batch = max(record.batch, done.batch)
             translations += done.translations
         self.metrics.sentences.labels(str(direction)).inc(len(units))
-        return await asyncio.to_thread(part.render, translations, reader)
+        return await asyncio.to_thread(part.render, translations, reader), Unchanged.among(translations)
 
     def download(self, name: str) -> Response:
         """A translated file, by the name in the address that `/translate_file` replied."""

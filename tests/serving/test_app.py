@@ -411,11 +411,14 @@ def test_sentences_of_which_the_model_only_makes_loops_are_counted() -> None:
     with serving(direction) as client:
         reply = client.post("/translate", json={**fields, "q": texts}).json()
         single, unread = [client.post("/translate", json={**fields, "q": text}).json() for text in texts[:2]]
+        file = {"file": ("lines.txt", "\n".join(texts).encode())}
+        of_file = client.post("/translate_file", files=file, data=fields).json()
     assert reply["translatedText"] == ["hello\nIch bin jung.\nthe", *texts[1:]]
     assert reply["loopedSentences"] == [2, 0, 1]
     assert reply["unreadSentences"] == [0, 1, 0]
     assert single["loopedSentences"] == 2
     assert "loopedSentences" not in unread
+    assert (of_file["loopedSentences"], of_file["unreadSentences"]) == (3, 1)
 
 
 def test_unknown_fields_are_named_and_have_no_effect(client: httpx.Client) -> None:
