@@ -206,7 +206,8 @@ def _write_directory(config: Config, output: Path, trace_reports: list[TraceRepo
         # Encoding: training pairs become ids, sentences of valid and test also stay text.
         is_auto = PIECES in automatic_keys(config)
         config = _fit(config, len(splits.train), token_ids.choose_sizes(config, store, splits.train, copies))
-        words, names = frozenset[str](), None
+        words = frozenset[str]()
+        names = None
         if config.text.placeholders:
             words, names = known_words.find_known_words(store, splits.train)
         try:

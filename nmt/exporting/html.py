@@ -25,7 +25,7 @@ from nmt.text.names import PART, WORD
 from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, WINDOWS_1252, Normalizer
 from nmt.text.placeholders import TERM_MARKS
 from nmt.text.processor import TextProcessor
-from nmt.text.spans import AFTER, PATTERN
+from nmt.text.spans import AFTER, PATTERN, PICTURES
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer
 from nmt.translation.protection import CLOSING, NUMBERS, OPENING, Protection
 from nmt.translation.reader import Reader
@@ -167,6 +167,7 @@ def _describe_protection(protection: Protection, readers: Sequence[Reader]) -> d
     known_words = [reader.known_words for reader in readers]
     return {
         "pattern": as_javascript(PATTERN.pattern),
+        "pictures": as_javascript(PICTURES),
         "word": as_javascript(r"\w"),
         "nameWord": as_javascript(WORD),
         "namePart": as_javascript(PART),

@@ -35,8 +35,7 @@ const BOUNDARY = new RegExp(
   `(?<![${END_MARKS}${WIDE_MARKS}])(?<end>[${END_MARKS}${WIDE_MARKS}]+)` +
   `(?:(?<=[${WIDE_MARKS}])[\u2019\u201d\u300d\u300f\uff09]*\\s*|(?<=[${END_MARKS}])[${QUOTES})\\]\\}]*\\s+)` +
   `(?=(?:[${DASHES}]\\s+)?[${QUOTES}${OPENING}]*(?<first>[^\\s${END_MARKS}${WIDE_MARKS}]))`, "gu");
-const PICTURE = "\u2600-\u27bf\u2b50\u2b55\u{1f000}-\u{1faff}";
-const EMOJI = new RegExp(`[${PICTURE}][${PICTURE}${END_MARKS}${WIDE_MARKS}\ufe0e\ufe0f\u200d\u20e3\\s]*`, "gu");
+const EMOJI = new RegExp(`[${data.protection.pictures}][${data.protection.pictures}${END_MARKS}${WIDE_MARKS}\ufe0e\ufe0f\u200d\u20e3\\s]*`, "gu");
 const rules = data.abbreviations && Object.fromEntries(Object.entries(data.abbreviations).map(([name, words]) => [name, Array.isArray(words) ? new Set(words) : words]));
 
 /** Whether a full stop ends a sentence: Abbreviations.ends_sentence of nmt/text/abbreviations.py. */
@@ -115,11 +114,22 @@ function isReadSmall(sentence, processor) {
   return rarity(capitalize(word), processor) < rarity(word, processor);
 }
 
-/** How the spans of a sentence are read first: with placeholders, as they are, or with small numbers for them. */
+/** How the spans of a sentence are read first: with placeholders, as they are, with small numbers for them, or without them. */
 function chooseWay(sentence, model) {
-  const { spans } = annotateTerms(sentence, model);
-  if (spans.length && model.reserved.placeholders.length) return "placeholders";
-  return spans.every(({ kind }) => kind === "number") ? "plain" : "numbers";
+  const { spans } = annotateTerms(sentence, model), markup = findMarkup(spans), others = spans.filter((span) => !markup.has(span));
+  if (markup.size && !others.length) return "without";
+  if (others.length && model.reserved.placeholders.length) return "placeholders";
+  return others.every(({ kind }) => kind === "number") ? "plain" : "numbers";
+}
+
+/** What stands in for each span, nothing for markup, which attention places; fewer if there are not enough numbers. */
+function chooseStandIns(written, spans, way, placeholders) {
+  if (way === "without") return spans.map(({ text }) => text);
+  const markup = findMarkup(spans), others = spans.filter((span) => !markup.has(span));
+  let symbols = others.map(({ text }) => text);
+  if (way === "placeholders") symbols = others.map((_, n) => placeholders[n % placeholders.length]);
+  if (way === "numbers") symbols = protection.chooseNumbers(written, others.length);
+  return symbols.length < others.length ? [] : spans.map((span) => (markup.has(span) ? "" : symbols[others.indexOf(span)]));
 }
 
 /** A sentence of which the translation lacks a span, and how it is read again: first with its inflected terms as they are. */
@@ -134,22 +144,31 @@ function draft(sentence, way, model) {
   const { written, kept } = sentence, { placeholders } = model.reserved, { annotated, spans } = annotateTerms(sentence, model);
   const copied = standIn(written, kept, kept.map(({ text }) => text)), whole = withoutLineBreaks(copied.replace(CONTROL, ""));
   if (kept.length && !/\p{L}/u.test(takeOut(written, kept))) return { whole, text: whole, isCopied: true };
-  let standIns = spans.map(({ text }) => text);
-  if (way === "placeholders") standIns = spans.map((_, n) => placeholders[n % placeholders.length]);
-  if (way === "numbers") standIns = protection.chooseNumbers(written, spans.length);
-  if (standIns.length < spans.length) way = "without";
-  const text = way === "without" ? takeOut(annotated, spans) : standIn(annotated, spans, standIns), isSmall = isReadSmall(text, model.processor);
+  let standIns = chooseStandIns(written, spans, way, placeholders);
+  if (standIns.length < spans.length) {
+    way = "without";
+    standIns = spans.map(({ text }) => text);
+  }
+  const text = way === "without" ? takeOut(annotated, spans) : standInApart(annotated, spans, standIns), isSmall = isReadSmall(text, model.processor);
   const cased = isSmall ? capitalize(text) : text;
   const inflected = inflectedTerms(sentence, model).map((span) => span.text);
   return { whole, way, standIns, spans, annotated, inflected, isSmall, text: data.source === "en" ? untitle(cased, model.processor) : cased };
 }
 
-/** A translation as the model wrote it with the spans of its sentence, null if one is missing; `link` finds linked words. */
-function finish(translation, { way, standIns, spans, annotated, inflected, isSmall }, link) {
-  if (!hasForms(translation, inflected)) return null;
-  const text = isSmall ? toCapitals(translation, data.casings[1]) : translation;
-  if (way === "without") return protection.place(text, annotated, spans, link(takeOut(annotated, spans), text));
-  return spans.length ? putBack(text, spans, standIns, annotated) : text;
+/** A translation as the model wrote it with the spans of its sentence, null if one is missing. */
+function finish({ text: written, src, tgt, rows }, { way, standIns, spans, annotated, inflected, isSmall }, processor) {
+  if (!hasForms(written, inflected)) return null;
+  let text = isSmall ? toCapitals(written, data.casings[1]) : written, tokens = tgt, srcTokens = src;
+  const placed = spans.filter((_, n) => way === "without" || !standIns[n]), others = spans.filter((span) => !placed.includes(span));
+  if (others.length) {
+    const symbols = standIns.filter(Boolean), whole = putBack(text, others, symbols, annotated);
+    if (whole === null) return null;
+    tokens = withSpans(tgt, text, whole.places);
+    srcTokens = withSourceSpans(src, others, symbols, annotated);
+    text = whole.text;
+  }
+  if (!placed.length) return text;
+  return protection.place(text, annotated, placed, alignWords(processor.splitWords(takeOut(annotated, placed)), splitWords(text), srcTokens, tokens, rows));
 }
 
 /** A text in small letters but for its first one. */

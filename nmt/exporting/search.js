@@ -34,6 +34,11 @@ function forbid({ reserved, demanded }, words, left) {
   return (word) => !lacking.has(word) && (isLastChance || (number > 0 && word === EOS) || reserved.includes(word));
 }
 
+/** Maximum number of words of a translation of a source with so many words, its end among them. */
+function findLongest({ max_length: longest, max_length_ratio: ratio }, S) {
+  return Math.min(longest, Math.trunc(Math.fround(Math.fround(ratio) * S) + 10));
+}
+
 /** Search for translations of a source, ids without EOS; pauses after each word with the words of the best prefix.
  *
  * A translation has the `demanded` of the ids that are `reserved`, each exactly once for each time that it is demanded.
@@ -44,7 +49,7 @@ function forbid({ reserved, demanded }, words, left) {
  */
 function* search(network, source, decode, constraint) {
   const S = source.length + 1, beam = decode.beam_size;
-  const limit = Math.min(decode.max_length, Math.trunc(Math.fround(Math.fround(decode.max_length_ratio) * S) + 10));
+  const limit = findLongest(decode, S);
   const fewest = Math.min(Math.max(Math.trunc(Math.fround(decode.min_length_ratio) * (S - 1)), decode.min_length), limit - 1);
   const norm = (length) => (decode.length_norm === "wu" ? (5 + length) / 6 : length) ** decode.length_penalty;
   let { memory, state } = yield* network.read([...source, EOS]);

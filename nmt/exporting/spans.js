@@ -17,6 +17,44 @@ function trimEnd(text, characters) {
   return text.slice(0, end);
 }
 
+/** True if a place overlaps none of some others. */
+function isApart({ begin, end }, places) {
+  return places.every((place) => end <= place.begin || place.end <= begin);
+}
+
+/** Places with others in place of those that they contain; one that overlaps a place otherwise is left out. */
+function putOver(places, others) {
+  return others.reduce((found, other) => {
+    const touched = found.filter((place) => !isApart(other, [place]));
+    if (touched.some(({ begin, end }) => begin < other.begin || other.end < end)) return found;
+    return [...found.filter((place) => !touched.includes(place)), other];
+  }, places);
+}
+
+/** The spans that open and close the same part of a sentence: tags with one name, and both ends of a link. */
+function findPairs(kept) {
+  const opened = [], pairs = [];
+  for (const span of kept) {
+    const tag = span.kind === "tag" ? span.text.match(/^<(\/?)([\p{L}\p{N}_]+)[^>]*?(\/?)>$/u) : null, name = tag ? tag[2] : span.kind;
+    const isClosing = span.kind === "link" ? span.text.startsWith("]") : Boolean(tag?.[1]);
+    if (!isClosing && (span.kind === "link" || (tag && !tag[3]))) opened.push({ name, span });
+    if (isClosing && opened.at(-1)?.name === name) pairs.push([opened.pop().span, span]);
+  }
+  return pairs;
+}
+
+/** The spans that belong to words beside them: marks, and tags and links that open and close a part of a sentence. */
+function findMarkup(kept) {
+  return new Set([...kept.filter(({ kind }) => kind === "marks"), ...findPairs(kept).flat()]);
+}
+
+/** True for each side of a span at which a letter, a digit or another span is, without a space between them. */
+function findGlued(span, kept, sentence) {
+  const left = isWordCharacter(lastOf(sentence.slice(0, span.begin))) || kept.some(({ end }) => end === span.begin);
+  const right = isWordCharacter(firstOf(sentence.slice(span.end))) || kept.some(({ begin }) => begin === span.end);
+  return [left, right];
+}
+
 /** Finds the spans of a text: terms, then names, then addresses, numbers and other marks around them. */
 class Protection {
   constructor({ pattern, word, nameWord, namePart, knownWords, after, numbers, closing, opening, names, terms, inflected }) {
@@ -34,18 +72,18 @@ class Protection {
 
   /** The spans of a text in order, each { begin, end, text, kind }, where `text` is what the translation has in its place. */
   find(text) {
-    const fixed = [...text.matchAll(this.spans)].map((match) => this.trim(text, match)), named = [], terms = [];
-    const isApart = ({ begin, end }, places) => places.every((place) => end <= place.begin || place.end <= begin);
-    const add = (places, span, others) => { if (isApart(span, others)) places.push(span); };
     const asSpan = (match, kind, written) => ({ begin: match.index, end: match.index + match[0].length, text: written, kind });
-    for (const match of this.names ? text.matchAll(this.names) : []) add(named, asSpan(match, "name", match[0]), fixed);
-    for (const match of this.terms ? text.matchAll(this.terms) : []) {
+    const fixed = [...text.matchAll(this.spans)].map((match) => this.trim(text, match));
+    const names = [...(this.names ? text.matchAll(this.names) : [])].map((match) => asSpan(match, "name", match[0]));
+    const terms = [...(this.terms ? text.matchAll(this.terms) : [])].map((match) => {
       const term = match[0].toLowerCase();
-      add(terms, asSpan(match, this.inflected.includes(term) ? "inflected" : "term", this.translations.get(term)), fixed);
-    }
-    const found = [...terms, ...[...fixed, ...named].filter((span) => isApart(span, terms))];
-    const unknown = this.findUnknownNames(text).filter((span) => isApart(span, found));
-    return [...found, ...unknown].sort((first, second) => first.begin - second.begin || first.end - second.end);
+      return asSpan(match, this.inflected.includes(term) ? "inflected" : "term", this.translations.get(term));
+    });
+    const isName = ({ kind }) => kind === "name", withNames = putOver(fixed, names);
+    const found = putOver(withNames.filter((span) => !isName(span)), terms);
+    found.push(...withNames.filter((span) => isName(span) && isApart(span, found)));
+    found.push(...this.findUnknownNames(text).filter((span) => isApart(span, found)));
+    return found.sort((first, second) => first.begin - second.begin || first.end - second.end);
   }
 
   /** Words with a capital that the models do not know: find_unknown_names of nmt/text/names.py. */
@@ -61,10 +99,11 @@ class Protection {
     });
   }
 
-  /** A match as a span; an address ends before the punctuation of its sentence. */
+  /** A match as a span, without white space in front; an address ends before the punctuation of its sentence. */
   trim(text, match) {
     const [kind] = Object.entries(match.groups).find(([, written]) => written !== undefined);
-    const brackets = { ")": "(", "]": "[", "}": "{" }, begin = match.index;
+    const brackets = { ")": "(", "]": "[", "}": "{" };
+    let begin = match.index;
     const count = (character, end) => text.slice(begin, end).split(character).length;
     let end = begin + match[0].length;
     while (kind === "url" && this.after.includes(text[end - 1])) {
@@ -72,6 +111,7 @@ class Protection {
       if (opening && count(opening, end) >= count(text[end - 1], end)) break;
       end -= 1;
     }
+    while (isSpace(text[begin])) begin += 1;
     return { begin, end, text: text.slice(begin, end), kind };
   }
 
@@ -80,10 +120,11 @@ class Protection {
     return this.numbers.filter((text) => !sentence.includes(text)).slice(0, number);
   }
 
-  /** A text with another one in it, apart from the words beside it, and not from the marks around it. */
-  insert(text, offset, inserted) {
+  /** A text with another one in it, apart from the words beside it unless it is glued, and not from the marks around it. */
+  insert(text, offset, inserted, [isGluedLeft, isGluedRight]) {
     const before = trimBlanks(text.slice(0, offset), false, true), after = trimBlanks(text.slice(offset), true, false);
-    const left = before && !this.opening.includes(lastOf(before)) ? " " : "", right = after && !this.closing.includes(firstOf(after)) ? " " : "";
+    const left = before && !this.opening.includes(lastOf(before)) && !isGluedLeft ? " " : "";
+    const right = after && !this.closing.includes(firstOf(after)) && !isGluedRight ? " " : "";
     return before + left + inserted + right + after;
   }
 
@@ -95,9 +136,13 @@ class Protection {
   place(translation, sentence, kept, links) {
     const words = [...translation.matchAll(NOT_BLANK)], reach = new Map();
     for (const [source, target] of links) reach.set(source, Math.max(target, reach.get(source) ?? -1));
-    const offsets = kept.map((_, number) => this.findPlace(sentence, kept, number, words, reach));
-    const order = kept.map((_, number) => number).sort((first, second) => offsets[second] - offsets[first] || second - first);
-    return order.reduce((text, number) => this.insert(text, offsets[number], kept[number].text), translation);
+    const offsets = new Map(kept.map((span, number) => [span, this.findPlace(sentence, kept, number, words, reach)]));
+    for (const [opening, closing] of findPairs(kept)) {
+      const [first, second] = [offsets.get(opening), offsets.get(closing)].sort((one, other) => one - other);
+      offsets.set(opening, first).set(closing, second);
+    }
+    const order = [...kept].sort((first, second) => offsets.get(second) - offsets.get(first) || second.begin - first.begin);
+    return order.reduce((text, span) => this.insert(text, offsets.get(span), span.text, findGlued(span, kept, sentence)), translation);
   }
 
   /** The character of a translation in front of which a span is put. */
@@ -134,6 +179,19 @@ function standIn(sentence, kept, texts) {
     return [before, texts[number]];
   });
   return parts.join("") + sentence.slice(end);
+}
+
+/** A sentence as a model reads it: what stands in for a span has a space to a word beside it, and to another span. */
+function standInApart(sentence, kept, texts) {
+  let end = -1;
+  const apart = kept.map((span, number) => {
+    const symbol = texts[number], before = span.begin === end || isWordCharacter(lastOf(sentence.slice(0, span.begin)));
+    const behind = isWordCharacter(firstOf(sentence.slice(span.end)));
+    end = span.end;
+    return symbol && (before ? " " : "") + symbol + (behind ? " " : "");
+  });
+  const text = standIn(sentence, kept, apart);
+  return texts.every(Boolean) ? text : splitWords(text).join(" ");
 }
 
 /** The terms of a sentence that the model inflects; a model without marks for them inflects none. */
@@ -178,27 +236,67 @@ function takeOut(sentence, kept) {
   return splitWords(standIn(sentence, kept, kept.map(() => ""))).join(" ");
 }
 
-/** A translation with the spans in place of what stood in for them; null unless it has each as often as the source. */
+/** A translation with the spans in place of what stood in for them, and the places that these had; null unless it has
+ * each as often as the source. */
 function putBack(translation, kept, standIns, sentence) {
-  const waiting = new Map(), found = [];
+  const waiting = new Map(), places = [];
   kept.forEach((span, number) => waiting.set(standIns[number], [...waiting.get(standIns[number]) ?? [], span]));
   for (const [symbol, spans] of waiting) {
-    const isNumber = /^\p{Nd}/u.test(symbol), pattern = escapePattern(symbol);
-    const bounded = isNumber ? `(?<![\\p{L}\\p{N}_.,-])${pattern}(?![\\p{L}\\p{N}_]|[.,:-]\\p{Nd})` : pattern;
-    const places = [...translation.matchAll(new RegExp(bounded, "gu"))];
-    if (places.length !== spans.length) return null;
-    places.forEach(({ index }, n) => found.push({ begin: index, end: index + symbol.length, span: spans[n] }));
+    const left = /^\p{Nd}/u.test(symbol) ? "(?<![\\p{L}\\p{N}_.,-])" : "", right = /\p{Nd}$/u.test(symbol) ? "(?![\\p{L}\\p{N}_]|[.,:-]\\p{Nd})" : "";
+    const matches = [...translation.matchAll(new RegExp(left + escapePattern(symbol) + right, "gu"))];
+    if (matches.length !== spans.length) return null;
+    matches.forEach(({ index }, n) => places.push({ begin: index, end: index + symbol.length, span: spans[n] }));
   }
   let position = 0, text = "";
-  found.sort((first, second) => first.begin - second.begin || first.end - second.end);
-  for (const [n, { begin, end, span }] of found.entries()) {
-    const before = translation.slice(position, begin);
-    const isBeside = isWordCharacter(lastOf(before)) || (begin === position && n > 0); // a word, or the span before
-    text += before + (isBeside && isSpace(lastOf(sentence.slice(0, span.begin))) ? " " : "") + span.text;
-    if (isWordCharacter(firstOf(translation.slice(end))) && isSpace(firstOf(sentence.slice(span.end)))) text += " ";
+  places.sort((first, second) => first.begin - second.begin || first.end - second.end);
+  for (const [n, { begin, end, span }] of places.entries()) {
+    const [isGluedLeft, isGluedRight] = findGlued(span, kept, sentence);
+    const rest = translation.slice(end), after = trimBlanks(rest, true, false), bare = trimBlanks(translation.slice(position, begin), false, true);
+    let before = translation.slice(position, begin);
+    if (isWordCharacter(lastOf(bare)) || (n > 0 && !bare)) { // a word is in front of it, or another span
+      if (isGluedLeft) before = bare;
+      else if (before === bare && isSpace(lastOf(sentence.slice(0, span.begin)))) before += " ";
+    }
+    text += before + span.text;
     position = end;
+    if (!isWordCharacter(firstOf(after))) continue;
+    if (isGluedRight) position = translation.length - after.length;
+    else if (after === rest && isSpace(firstOf(sentence.slice(span.end)))) text += " ";
   }
-  return text + translation.slice(position);
+  return { text: text + translation.slice(position), places };
+}
+
+/** Tokens of a translation with the spans at some places of its text: the first token of each has it, others nothing. */
+function withSpans(tokens, text, places) {
+  const changed = [...tokens], ends = [];
+  for (const token of tokens) ends.push((ends.at(-1) ?? 0) + countVisible(token));
+  const findToken = (visible) => { const place = ends.findIndex((end) => end >= visible); return place < 0 ? ends.length : place; };
+  for (const { begin, end, span } of places) {
+    const first = findToken(countVisible(text.slice(0, begin)) + 1), last = findToken(countVisible(text.slice(0, end)));
+    if (first >= changed.length) continue;
+    const lead = changed[first].startsWith(WORD_BEGINNING) ? WORD_BEGINNING : "";
+    for (let place = first; place <= Math.min(last, changed.length - 1); place++) changed[place] = "";
+    changed[first] = lead + span.text;
+  }
+  return changed;
+}
+
+/** Source tokens with the spans in place of what stood in for them, from left to right. */
+function withSourceSpans(tokens, kept, standIns, sentence) {
+  const changed = [...tokens], text = tokens.join("");
+  let position = 0;
+  for (const [number, { begin: from, end: to }] of kept.entries()) {
+    const begin = text.indexOf(standIns[number], position);
+    if (begin < 0) break;
+    position = begin + standIns[number].length;
+    let length = 0;
+    for (const [place, token] of tokens.entries()) {
+      const isFirst = length <= begin;
+      if (length < position && begin < length + token.length) changed[place] = isFirst ? token.slice(0, begin - length) + sentence.slice(from, to) : "";
+      length += token.length;
+    }
+  }
+  return changed;
 }
 
 /** Links of source words and target words: align_words of nmt/translation/words.py. `rows` has the weights of a step. */
@@ -215,14 +313,18 @@ function alignWords(src, tgt, srcTokens, tgtTokens, rows) {
   return [...weights].filter(([, sums]) => sums.size).map(([target, sums]) => [best(sums), target]);
 }
 
+/** Number of the characters of a text that are seen. */
+function countVisible(text) {
+  return [...text.replace(new RegExp(`[${BLANK}${WORD_BEGINNING}]|${data.protection.control}`, "gu"), "")].length;
+}
+
 /** Gives the words that each of some tokens is part of, counting visible characters from left to right. */
 function takeWords(words) {
-  const visible = (text) => [...text.replace(new RegExp(`[${BLANK}${WORD_BEGINNING}]|${data.protection.control}`, "gu"), "")].length;
-  let owners = words.flatMap((word, number) => Array(visible(word)).fill(number)), taken = 0;
+  let owners = words.flatMap((word, number) => Array(countVisible(word)).fill(number)), taken = 0;
   if (!owners.length && words.length) owners = [0];
   return (token) => {
     const begin = taken;
-    taken += visible(token);
+    taken += countVisible(token);
     const found = owners.slice(begin, Math.max(taken, begin + 1));
     return [...new Set(found.length ? found : owners.slice(-1))];
   };

@@ -34,15 +34,15 @@
     one.result = at(`result${n || ""}`);
   }
 
-  /** The text of a translation; an unknown word becomes the source word that was read most to write it. */
-  function render({ processor, tokens, decode }, steps, src) {
-    const positions = range(src.length + 1), written = steps.filter(({ word }) => word !== EOS);
-    return processor.join(written.map(({ word, alignment }) => {
+  /** The tokens of a translation; an unknown word becomes the source word that was read most to write it. */
+  function write({ tokens, decode, reserved }, steps, src) {
+    const positions = range(src.length + 1), words = src.map((token) => ([...reserved.placeholders, ...reserved.marks].includes(token) ? tokens[UNK] : token));
+    return steps.filter(({ word }) => word !== EOS).map(({ word, alignment }) => {
       if (word !== UNK || !decode.replace_unknown) return tokens[word];
       const sums = positions.map((s) => alignment.reduce((sum, weight, n) => sum + (n % positions.length === s ? weight : 0), 0));
       const most = Math.max(...sums);
-      return (most && src[sums.indexOf(most)]) || tokens[UNK];
-    }));
+      return (most && words[sums.indexOf(most)]) || tokens[UNK];
+    });
   }
 
   /** What the explorer shows of a model's search; see _encode in nmt/inspection/explorer_page.py. */
@@ -54,7 +54,7 @@
       src: [...src, END], heads: size / (src.length + 1), best: ends, ref: null,
       p: nodes.map(({ parent }) => parent), l: nodes.map(({ word }) => tokens[word]),
       lp: nodes.map(({ total }) => total), sc: nodes.map(({ score }) => score),
-      text: Object.fromEntries(ends.map((end) => [end, render(model, trace(nodes, end), src)])),
+      text: Object.fromEntries(ends.map((end) => [end, model.processor.join(write(model, trace(nodes, end), src))])),
       steps: { top: best.map(({ top }) => top.flatMap(([word, value]) => [word, Math.round(1000 * Math.exp(value))])), agree: [] },
       words: tokens,
       measures: { length: src.filter((token) => token.startsWith("▁")).length, "log-probability": best.at(-1).total / best.length },
@@ -69,19 +69,19 @@
     for (let way = chooseWay(asked, model); ; ) {
       const unit = draft(asked, way, model), found = await translateAsRead(model, unit, isLatest, showPart);
       if (!found || found.isCopied) return found;
-      const text = finish(found.text, unit, (src, tgt) => alignWords(model.processor.splitWords(src), splitWords(tgt), found.src, found.tgt, found.rows));
+      const text = found.runsAway ? null : finish(found, unit, model.processor);
       if (text !== null) return { ...found, text };
       ({ asked, way } = readAgain(asked, unit.way, model));
     }
   }
 
   /** Translate a sentence with what stands in for its spans: text, tokens of both sides, and the mean attention of each step. */
-  async function translateAsRead({ processor, network, decode, tokens, longest, reservedIds }, unit, isLatest, showPart) {
+  async function translateAsRead({ processor, network, decode, tokens, longest, reserved, reservedIds }, unit, isLatest, showPart) {
     const all = processor.tokenize(unit.text), letters = all.filter((token) => /\p{L}/u.test(token));
     // What has no letters, and what the model cannot read, stays as it is.
     if (unit.isCopied || processor.encode(letters).every((id) => id === UNK)) return { text: unit.whole, isCopied: true, isUnread: letters.length > 0 && !unit.isCopied };
     const src = all.slice(0, longest), cut = all.length > longest && longest;
-    const demanded = unit.way === "placeholders" ? processor.encode(unit.standIns) : [];
+    const demanded = unit.way === "placeholders" ? processor.encode(unit.standIns.filter(Boolean)) : [];
     const work = search(network, processor.encode(src), decode, { reserved: reservedIds, demanded });
     let step = work.next();
     for (let slice = performance.now(); !step.done; step = work.next()) {
@@ -94,11 +94,13 @@
     const { nodes, ends } = step.value;
     if (!ends.length) throw new Error("the model’s probabilities are not finite");
     const steps = trace(nodes, ends[0]), heads = steps[0].alignment.length / (src.length + 1);
+    const tgt = write({ tokens, decode, reserved }, steps, src);
     return {
-      text: render({ processor, tokens, decode }, steps, src), src, cut,
-      tgt: steps.filter(({ word }) => word !== EOS).map(({ word }) => tokens[word]),
+      text: processor.join(tgt), src, tgt, cut,
       rows: steps.map(({ alignment }) => mean(range(heads).map((head) => [...alignment].slice(head * (src.length + 1), (head + 1) * (src.length + 1))))),
-      read: unit.text, found: src.length <= LONGEST_DRAWN ? describe({ processor, tokens, decode }, src, step.value) : null,
+      // The search then made the model write what it did not want to write.
+      runsAway: ["placeholders", "numbers"].includes(unit.way) && steps.length >= findLongest(decode, src.length + 1),
+      read: unit.text, found: src.length <= LONGEST_DRAWN ? describe({ processor, tokens, decode, reserved }, src, step.value) : null,
     };
   }
 

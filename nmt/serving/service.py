@@ -74,8 +74,10 @@ class Unchanged(NamedTuple):
     def among(cls, translations: Iterable[Sequence[Translation]]) -> Self:
         """Count them in the translations of some sentences, best first."""
         best = [ranked[0] for ranked in translations]
-        unread = sum(each.is_copied and each.unread > 0 and not each.is_loop for each in best)
-        return cls(unread, sum(each.is_loop for each in best))
+        unread = sum(
+            translation.is_copied and translation.unread > 0 and not translation.is_loop for translation in best
+        )
+        return cls(unread, sum(translation.is_loop for translation in best))
 
 
 @dataclass
@@ -240,10 +242,10 @@ class Service:
         texts = await asyncio.to_thread(lambda: [item.render() for item in items])
         reply: dict[str, list[Any]] = {"translatedText": [best for best, *_ in texts]}
         unchanged = [item.unchanged for item in items]
-        if any(each.unread for each in unchanged):
-            reply["unreadSentences"] = [each.unread for each in unchanged]
-        if any(each.loops for each in unchanged):
-            reply["loopedSentences"] = [each.loops for each in unchanged]
+        if any(counts.unread for counts in unchanged):
+            reply["unreadSentences"] = [counts.unread for counts in unchanged]
+        if any(counts.loops for counts in unchanged):
+            reply["loopedSentences"] = [counts.loops for counts in unchanged]
         if asked.source == AUTO:
             reply["detectedLanguage"] = [item.detection for item in items]
         if asked.alternatives:

@@ -11,7 +11,7 @@ import dataclasses
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -20,7 +20,7 @@ import torch
 from nmt.text.glossary import read_glossary, read_names
 from nmt.text.names import find_unknown_names
 from nmt.text.placeholders import annotate
-from nmt.text.spans import find_spans, is_apart, replace_places
+from nmt.text.spans import find_spans, is_apart, put_over, replace_places
 from nmt.text.tokenizers import WORD_BEGINNING
 from nmt.translation.words import align_words, count_visible
 
@@ -74,30 +74,31 @@ class Protection:
         self._pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE) if alternatives else None
 
     def find(self, text: str, known_words: Collection[str] = ()) -> list[Kept]:
-        """The spans of a text in order: terms, then names, then addresses, numbers and other marks around them.
+        """The spans of a text in order. A user's term or name counts before a span that it contains.
 
         Args:
             text: The text.
             known_words: The words that a model knows: other words with a capital are names too. None looks for none.
         """
         spans = find_spans(text, self.names)
-        fixed = [span for span in spans if span.kind != "name"]  # no term is found in an address
-        kept = []
+        kept = [Kept(*span[:2], text[span.begin : span.end], span.kind) for span in spans]
         if self._pattern is not None:
-            for match in self._pattern.finditer(text):
-                begin, end = match.span()
-                if is_apart(begin, end, fixed):
-                    term = match[0].lower()
-                    kind = "inflected" if term in self.inflected else "term"
-                    kept.append(Kept(begin, end, self._translations[term], kind))
-        terms = list(kept)
-        for span in spans:
-            if is_apart(span.begin, span.end, terms):
-                kept.append(Kept(*span[:2], text[span.begin : span.end], span.kind))
+            kept = self._put_terms(text, kept)
         if known_words:
             unknown = [place for place in find_unknown_names(text, known_words) if is_apart(*place, kept)]
             kept += [Kept(begin, end, text[begin:end], "name") for begin, end in unknown]
         return sorted(kept)
+
+    def _put_terms(self, text: str, kept: Sequence[Kept]) -> list[Kept]:
+        """Spans with terms in place of the names that they overlap, and of the other spans that they contain."""
+        assert self._pattern is not None
+        terms = []
+        for match in self._pattern.finditer(text):
+            term = match[0].lower()
+            kind = "inflected" if term in self.inflected else "term"
+            terms.append(Kept(*match.span(), self._translations[term], kind))
+        chosen = put_over([span for span in kept if span.kind != "name"], terms)
+        return [*chosen, *(span for span in kept if span.kind == "name" and is_apart(span.begin, span.end, chosen))]
 
 
 def read_protection(keep: Path | None, glossary: Path | None) -> Protection:
@@ -124,6 +125,23 @@ def stand_in(sentence: str, kept: Sequence[Kept], stand_ins: Sequence[str]) -> s
     return replace_places(sentence, {(span.begin, span.end): symbol for span, symbol in symbols})
 
 
+def stand_in_apart(sentence: str, kept: Sequence[Kept], stand_ins: Sequence[str]) -> str:
+    """A sentence as a model reads it: what stands in for a span has a space to a word beside it, and to another span.
+
+    A model knows `25 apples`, and hardly any word that begins or ends with a number or a placeholder. Nothing may stand
+    in for a span, and then a single space is where it was.
+    """
+    apart = []
+    end = -1
+    for span, symbol in zip(kept, stand_ins, strict=True):
+        before = " " if symbol and (span.begin == end or sentence[: span.begin][-1:].isalnum()) else ""
+        behind = " " if symbol and sentence[span.end : span.end + 1].isalnum() else ""
+        apart.append(f"{before}{symbol}{behind}")
+        end = span.end
+    text = stand_in(sentence, kept, apart)
+    return text if all(stand_ins) else " ".join(text.split())
+
+
 def annotate_terms(sentence: str, kept: Sequence[Kept]) -> tuple[str, tuple[Kept, ...]]:
     """A sentence with the translations of its inflected terms beside them, and its other spans at their new places."""
     others = []
@@ -145,6 +163,29 @@ def take_out(sentence: str, kept: Sequence[Kept]) -> str:
     return " ".join(stand_in(sentence, kept, [""] * len(kept)).split())
 
 
+def find_pairs(kept: Sequence[Kept]) -> Iterator[tuple[Kept, Kept]]:
+    """The spans that open and close the same part of a sentence: tags with one name, and both ends of a link."""
+    opened: list[tuple[str, Kept]] = []
+    for span in kept:
+        tag = re.match(r"<(/?)(\w+)[^>]*?(/?)>$", span.text) if span.kind == "tag" else None
+        is_closing = span.text.startswith("]") if span.kind == "link" else bool(tag and tag[1])
+        name = tag[2] if tag else span.kind
+        if not is_closing:
+            if span.kind == "link" or (tag and not tag[3]):
+                opened.append((name, span))
+        elif opened and opened[-1][0] == name:
+            yield opened.pop()[1], span
+
+
+def find_markup(kept: Sequence[Kept]) -> frozenset[Kept]:
+    """The spans that belong to words beside them: marks, and tags and links that open and close a part of a sentence.
+
+    Attention tells where these words are in the translation.
+    """
+    marks = [span for span in kept if span.kind == "marks"]
+    return frozenset(marks).union(*find_pairs(kept))
+
+
 def choose_numbers(sentence: str, number: int) -> list[str]:
     """Numbers that stand in for spans, none of which a sentence has; fewer than asked for if there are no more."""
     return [text for text in NUMBERS if text not in sentence][:number]
@@ -159,7 +200,8 @@ def put_back(
         translation: As the model wrote it.
         kept: The spans.
         stand_ins: What stands in for each, in the same order; one may stand in for several.
-        sentence: The source with its spans, whose spaces around a span the translation keeps.
+        sentence: The source with its spans: where it has a space between a span and a word, or none, the translation
+            has so too.
     """
     expected = Counter(stand_ins)
     places = [(match.start(), match.end(), symbol) for symbol in expected for match in _find(symbol, translation.text)]
@@ -173,13 +215,23 @@ def put_back(
     parts: list[str] = []
     position = 0
     for begin, end, span in chosen:
+        glued_left, glued_right = _find_glued(span, kept, sentence)
         before = text[position:begin]
-        is_beside = before[-1:].isalnum() or (begin == position and bool(parts))  # a word, or the span before
-        is_apart = is_beside and sentence[: span.begin][-1:].isspace()
-        parts += [before, " " if is_apart else "", span.text]
-        if text[end : end + 1].isalnum() and sentence[span.end : span.end + 1].isspace():
-            parts.append(" ")
+        bare = before.rstrip()
+        if bare[-1:].isalnum() or (parts and not bare):  # a word is in front of it, or another span
+            if glued_left:
+                before = bare
+            elif before == bare and sentence[: span.begin][-1:].isspace():
+                before += " "
+        parts += [before, span.text]
         position = end
+        rest = text[end:]
+        after = rest.lstrip()
+        if after[:1].isalnum():
+            if glued_right:
+                position = len(text) - len(after)
+            elif after == rest and sentence[span.end : span.end + 1].isspace():
+                parts.append(" ")
     whole = "".join([*parts, text[position:]])
     tokens = _with_spans(translation.tokens, translation.text, [(begin, end, span.text) for begin, end, span in chosen])
     pairs = zip(kept, stand_ins, strict=True)
@@ -189,11 +241,17 @@ def put_back(
     return dataclasses.replace(translation, text=whole, tokens=tokens, src_tokens=src)
 
 
+def _find_glued(span: Kept, kept: Sequence[Kept], sentence: str) -> tuple[bool, bool]:
+    """True for each side of a span at which a letter, a digit or another span is, without a space between them."""
+    left = sentence[: span.begin][-1:].isalnum() or any(neighbour.end == span.begin for neighbour in kept)
+    right = sentence[span.end : span.end + 1].isalnum() or any(neighbour.begin == span.end for neighbour in kept)
+    return left, right
+
+
 def _find(symbol: str, text: str) -> list[re.Match[str]]:
-    pattern = re.escape(symbol)
-    if symbol[0].isdigit():
-        pattern = rf"(?<![\w.,-]){pattern}(?![\w]|[.,:-]\d)"
-    return list(re.finditer(pattern, text))
+    left = r"(?<![\w.,-])" if symbol[0].isdigit() else ""
+    right = r"(?![\w]|[.,:-]\d)" if symbol[-1].isdigit() else ""
+    return list(re.finditer(f"{left}{re.escape(symbol)}{right}", text))
 
 
 def _with_spans(tokens: Sequence[str], text: str, places: Sequence[tuple[int, int, str]]) -> list[str]:
@@ -251,10 +309,12 @@ def place(translation: Translation, sentence: str, kept: Sequence[Kept], process
     if translation.alignment is not None and words:
         for source, target in align_words(shortened, translation, processor):
             reach[source] = max(target, reach.get(source, -1))
-    offsets = [_place_of(sentence, kept, number, words, reach) for number in range(len(kept))]
+    offsets = {span: _place_of(sentence, kept, number, words, reach) for number, span in enumerate(kept)}
+    for opening, closing in find_pairs(kept):
+        offsets[opening], offsets[closing] = sorted((offsets[opening], offsets[closing]))
     text = translation.text
-    for number in sorted(range(len(kept)), key=lambda number: (offsets[number], number), reverse=True):
-        text = _insert(text, offsets[number], kept[number].text)
+    for span in sorted(kept, key=lambda span: (offsets[span], span), reverse=True):
+        text = _insert(text, offsets[span], span.text, *_find_glued(span, kept, sentence))
     # The model had no tokens for the spans: the words of both lines are the tokens, with an alignment of nothing.
     tokens = text.split()
     src_tokens = sentence.split()
@@ -287,10 +347,10 @@ def _place_of(
     return 0
 
 
-def _insert(text: str, offset: int, inserted: str) -> str:
-    """A text with another one in it, apart from the words beside it, and not from the marks around it."""
+def _insert(text: str, offset: int, inserted: str, glued_left: bool, glued_right: bool) -> str:
+    """A text with another one in it, apart from the words beside it unless it is glued, and not from the marks."""
     before = text[:offset].rstrip()
     after = text[offset:].lstrip()
-    left = " " if before and before[-1] not in OPENING else ""
-    right = " " if after and after[0] not in CLOSING else ""
+    left = " " if before and before[-1] not in OPENING and not glued_left else ""
+    right = " " if after and after[0] not in CLOSING and not glued_right else ""
     return f"{before}{left}{inserted}{right}{after}"

@@ -18,9 +18,20 @@ from nmt.text.inflection import has_forms
 from nmt.text.languages import base_language
 from nmt.text.placeholders import MAX_PLACEHOLDERS, TERM_MARKS, make_placeholders
 from nmt.text.sentences import is_in_capitals, is_title, split_tokens, untitle
-from nmt.text.vocabulary import UNK_ID
+from nmt.text.vocabulary import SPECIAL_TOKENS, UNK_ID
 from nmt.translation.joining import join_sentences
-from nmt.translation.protection import Kept, Way, annotate_terms, choose_numbers, place, put_back, stand_in, take_out
+from nmt.translation.protection import (
+    Kept,
+    Way,
+    annotate_terms,
+    choose_numbers,
+    find_markup,
+    place,
+    put_back,
+    stand_in,
+    stand_in_apart,
+    take_out,
+)
 from nmt.translation.translation import Translation
 
 if TYPE_CHECKING:
@@ -45,7 +56,7 @@ class Unit:
         tokens: The source tokens that the model reads.
         sentence: The sentence, as it was written.
         kept: Spans of the sentence that its translation takes over.
-        stand_ins: What stands for each of them in the tokens.
+        stand_ins: What stands for each of them in the tokens; nothing for markup, which attention places.
         way: How the spans are read.
         is_in_capitals: True if it is read in small letters, and its translation is set in capitals.
         is_copied: True if it is its own translation: it has no letters, as a number or an emoji, or no token that the
@@ -61,6 +72,11 @@ class Unit:
     is_in_capitals: bool = False
     is_copied: bool = False
     unread: int = 0
+
+    @property
+    def needs_alignment(self) -> bool:
+        """True if attention places spans in its translation."""
+        return self.way == "without" or "" in self.stand_ins
 
     def __len__(self) -> int:
         """Number of its tokens."""
@@ -126,6 +142,8 @@ class Reader:
         """The words that the model knows, if it takes over names that are none of them."""
         self.has_term_marks = known.issuperset(TERM_MARKS)
         """True if the model reads the translations of terms beside them."""
+        self.reserved = frozenset([*self.placeholders, *(TERM_MARKS if self.has_term_marks else ())])
+        """The tokens that no translation has unless a span asks for them."""
 
     def __getstate__(self) -> dict[str, object]:
         """The attributes that are pickled: all but the lock."""
@@ -198,9 +216,14 @@ class Reader:
         sentence, kept = annotate_terms(unit.sentence, unit.kept)
         if unit.way == "without":
             return place(translation, sentence, kept, self.processor)
-        if not kept:
-            return translation
-        return put_back(translation, kept, unit.stand_ins, sentence)
+        markup = [span for span, symbol in zip(kept, unit.stand_ins, strict=True) if not symbol]
+        written = [span for span in kept if span not in markup]
+        whole: Translation | None = translation
+        if written:
+            whole = put_back(translation, written, [*filter(None, unit.stand_ins)], sentence)
+        if whole is not None and markup:
+            whole = place(whole, sentence, markup, self.processor)
+        return whole
 
     def demand(self, units: Sequence[Unit]) -> DemandedWords | None:
         """The constraint that each translation has the placeholders of its unit, and no other reserved token.
@@ -209,12 +232,11 @@ class Reader:
         """
         if not self.takes_constraints:
             return None
-        reserved = [*self.placeholders, *(TERM_MARKS if self.has_term_marks else ())]
-        if not reserved:
+        if not self.reserved:
             return None
         encode = self.processor.tgt_vocabulary.encode
-        demanded = [encode(unit.stand_ins) if unit.way == "placeholders" else [] for unit in units]
-        return DemandedWords(demanded, encode(reserved))
+        demanded = [encode([*filter(None, unit.stand_ins)]) if unit.way == "placeholders" else [] for unit in units]
+        return DemandedWords(demanded, encode(sorted(self.reserved)))
 
     def tokenize(self, texts: Sequence[str]) -> list[list[str]]:
         """Source tokens of texts, which are neither split nor changed; an empty text has none."""
@@ -277,7 +299,9 @@ class Reader:
         """
         read = self.cut_off(src_tokens)
         attended = hypothesis.attended[: len(hypothesis.ids)] if replace_unknown else []
-        tokens = self.processor.target_tokens(hypothesis.ids, read, attended, self.dictionary)
+        # An unknown word that attends to a placeholder stays unknown, as that placeholder has its own place.
+        words = [SPECIAL_TOKENS[UNK_ID] if token in self.reserved else token for token in read]
+        tokens = self.processor.target_tokens(hypothesis.ids, words, attended, self.dictionary)
         tokens[: len(given)] = given
         return Translation(
             self.write(tokens),
@@ -326,7 +350,10 @@ class Reader:
 
     def _choose_way(self, kept: Sequence[Kept]) -> Way:
         """How a sentence is read first; the terms that the model inflects need no way."""
-        kinds = {span.kind for span in kept} - {"inflected"}
+        markup = find_markup(kept)
+        kinds = {span.kind for span in kept if span not in markup} - {"inflected"}
+        if not kinds and markup:
+            return "without"
         if kinds and self.placeholders:
             return "placeholders"
         return "plain" if kinds <= {"number"} else "numbers"
@@ -337,15 +364,11 @@ class Reader:
         if kept and not any(map(str.isalpha, take_out(sentence, kept))):
             return whole, Unit([], whole, is_copied=True)
         annotated, spans = annotate_terms(sentence, kept)
-        if way == "placeholders":
-            stand_ins = [self.placeholders[number % len(self.placeholders)] for number in range(len(spans))]
-        elif way == "numbers":
-            stand_ins = choose_numbers(sentence, len(spans))
-        else:
-            stand_ins = [span.text for span in spans]
-        if way == "numbers" and len(stand_ins) < len(spans):
+        stand_ins = self._choose_stand_ins(sentence, spans, way)
+        if len(stand_ins) < len(spans):
             way = "without"
-        text = take_out(annotated, spans) if way == "without" else stand_in(annotated, spans, stand_ins)
+            stand_ins = [span.text for span in spans]
+        text = take_out(annotated, spans) if way == "without" else stand_in_apart(annotated, spans, stand_ins)
         source, _ = self._casings
         is_in_capitals = self._is_in_capitals(text)
         if is_in_capitals:
@@ -353,6 +376,23 @@ class Reader:
         if self.splitter and base_language(self.splitter.language) == "en" and is_title(text):
             text = untitle(text, self._rarity)
         return text, Unit([], sentence, kept, tuple(stand_ins), way, is_in_capitals)
+
+    def _choose_stand_ins(self, sentence: str, spans: Sequence[Kept], way: Way) -> list[str]:
+        """What stands in for each span, nothing for markup; fewer if there are not enough numbers."""
+        if way == "without":
+            return [span.text for span in spans]
+        markup = find_markup(spans)
+        between = [span for span in spans if span not in markup]
+        if way == "placeholders":
+            symbols = [self.placeholders[number % len(self.placeholders)] for number in range(len(between))]
+        elif way == "numbers":
+            symbols = choose_numbers(sentence, len(between))
+        else:
+            symbols = [span.text for span in between]
+        if len(symbols) < len(between):
+            return []
+        chosen = dict(zip(between, symbols, strict=True))
+        return [chosen.get(span, "") for span in spans]
 
     def _is_in_capitals(self, text: str) -> bool:
         """True if a sentence is read in small letters: several words in capitals, or one that is known so."""

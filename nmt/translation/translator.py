@@ -396,12 +396,12 @@ class Translator:
         translations: list[list[Translation]] = [[] for _ in units]
         waiting = dict(enumerate(units))
         while waiting:
-            ways = {unit.way for unit in waiting.values()}
-            asked = with_alignment or "without" in ways
+            asked = with_alignment or any(unit.needs_alignment for unit in waiting.values())
             done = self._translate_as_read(list(waiting.values()), n_best, asked, finish)
             again: dict[int, Unit] = {}
             for (n, unit), ranked in zip(waiting.items(), done, strict=True):
-                whole = [self.reader.put_back(unit, translation) for translation in ranked]
+                ended = [translation for translation in ranked if not self._runs_away(unit, translation)]
+                whole = [self.reader.put_back(unit, translation) for translation in ended]
                 translations[n] = [translation for translation in whole if translation is not None]
                 if not translations[n]:
                     again[n] = self.reader.read_again(unit)
@@ -410,6 +410,16 @@ class Translator:
             waiting = again
             finish = _ignore  # a unit is counted once
         return translations
+
+    def _runs_away(self, unit: Unit, translation: Translation) -> bool:
+        """True if a translation with stand-ins for spans is as long as it may be.
+
+        The search then made the model write what it did not want to write.
+        """
+        if unit.is_copied or unit.way not in ("placeholders", "numbers"):
+            return False
+        (source,) = self._source_ids([unit.tokens])
+        return len(translation.tokens) >= self.searcher.longest(source) - 1
 
     def _translate_as_read(
         self, units: Sequence[Unit], n_best: int, with_alignment: bool, finish: Finish

@@ -298,7 +298,7 @@ def test_the_page_is_one_small_file_that_loads_nothing(project: Project, transla
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert max(map(len, scripts)) <= 30_000
-    assert sum(map(len, scripts)) <= 111_000
+    assert sum(map(len, scripts)) <= 118_000
     weights = sum(parameter.numel() for parameter in nmt.load(project.run).model.parameters())
     assert len(text) < 1.4 * weights + 400_000
 
@@ -449,6 +449,22 @@ SPANS = [
         "U.S.",
     ),
     *("\u65e5\u672c\u8a9e", "{a\u0301}", "e.g.", "teacher", "\U00010348"),
+    *(
+        "$5",
+        "\u20ac9.50",
+        "5kg",
+        "7:30am",
+        "1 234",
+        "- [x]",
+        "|",
+        "\u23f0",
+        "Acme\u2122",
+        "</b>",
+        "<0>",
+        "</0>",
+        "[a][b]",
+    ),
+    *("<b>old</b>", "**red**", "_not_", "[link](http://a.b)", "<i>2</i>", "(555) 123-4567", "Windows 11", "24/7"),
     *("Zelvandra", "O\u2019Brindle", "Kr\u00e1mov-Liss's", "\u0130zmirli", "Novatrix-like"),
 ]
 """Spans of every kind, names and terms of a user, names that no training has, and what looks like them."""
@@ -476,8 +492,13 @@ def test_spans_and_terms_are_kept_as_the_reader_does(placeholders: int, browser:
     lines = [line.split("\t")[0] for line in (SAMPLE / "deu.txt").read_text(encoding="utf-8").splitlines()]
     processor = make_processor("bpe", lines, lowercase=False, quotes=False, placeholders=placeholders)
     model = make_model(tmp_path / "model", processor, "decode={max_length: 12, beam_size: 2}")
-    terms = {"teacher": "Lehrerin", "he": "Er/Sie", "see": "sehen {x}", "the": "das"}
-    protection = Protection(["Tom", "New York"], terms, ["the"])
+    with torch.no_grad():  # a model that writes some placeholders before it has to
+        bias = model.model.decoder.output.bias
+        bias += 3 * torch.randn(len(bias))
+        bias[processor.tgt_vocabulary.encode(make_placeholders(placeholders))] += 8
+        bias[EOS_ID] += 30 if placeholders else 0
+    terms = {"teacher": "Lehrerin", "he": "Er/Sie", "see": "sehen {x}", "the": "das", "24/7": "rund um die Uhr"}
+    protection = Protection(["Tom", "New York", "Windows 11"], terms, ["the"])
     list(html.write(model, tmp_path / "page.html", "int8", protection=protection))
     page = opened(browser, tmp_path / "page.html")
     splitter = SentenceSplitter("en", "de")
@@ -495,6 +516,10 @@ def test_spans_and_terms_are_kept_as_the_reader_does(placeholders: int, browser:
     ]
     assert len({span.kind for each in spans for span in each}) >= 12
     expected = [each.text for each in translator.translate(texts)]
+    units = [unit for passage in translator.reader.read(texts) for unit in passage.units if unit.way == "placeholders"]
+    written = translator._translate_as_read(units, 1, False, list)
+    kept = sum(not translator._runs_away(unit, *ranked) for unit, ranked in zip(units, written, strict=True))
+    assert (50 < kept < len(units) - 50) if placeholders else not units, (kept, len(units))
     ways = {unit.way for passage in translator.reader.read(texts) for unit in passage.units}
     assert ways >= ({"placeholders"} if placeholders else {"plain", "numbers"})
     page.evaluate(f"location.hash = {json.dumps('#q=' + quote(chr(10).join(texts)))}")
