@@ -6,6 +6,9 @@ async function ask(path, options) {
   throw Object.assign(new Error(answer.error || `status ${reply.status}`), { seconds: Number(reply.headers.get("Retry-After")) });
 }
 
+/** True if the server shows the inside of the models of a direction, which is the value of an option. */
+const isExplorable = (settings, direction) => settings.explorable.some((pair) => JSON.stringify(pair) === direction);
+
 /** Offer the server's directions, and a field for a key if it needs one: names of languages, characters of a text, all settings. */
 async function readOffer() {
   const [languages, settings] = await Promise.all([ask("languages"), ask("frontend/settings")]), select = at("direction");

@@ -4,7 +4,11 @@
   const say = (text) => { at("asked").textContent = text; };
 
   async function begin() {
-    await readOffer();
+    const [, , settings] = await readOffer(), select = at("direction");
+    if (settings.explorable.length) { // else the server's reply says why none is
+      for (const option of [...select.options]) if (!isExplorable(settings, option.value)) option.remove();
+    }
+    select.parentElement.hidden = select.length < 2;
     at("sentence").focus();
   }
 
@@ -37,7 +41,7 @@
       at("direction").value = JSON.stringify([wanted.get("from"), wanted.get("to")]);
       if (!at("direction").value) {
         at("direction").selectedIndex = 0;
-        return say(`Not translated: this server does not translate from ${wanted.get("from")} to ${wanted.get("to")}`);
+        return say(`Not translated: this server shows no model from ${wanted.get("from")} to ${wanted.get("to")}`);
       }
     }
     at("sentence").value = wanted.get("q");

@@ -67,6 +67,11 @@ class ServedDirection:
         """Code of the language translated into."""
         return self.direction.target
 
+    @property
+    def is_explorable(self) -> bool:
+        """True if the server can show the inside of its models, which another program does not."""
+        return bool(self.translator.searcher.models)
+
 
 class Directions(tuple[ServedDirection, ...]):
     """The translation directions of a server: at least one, and no two of the same languages."""

@@ -28,6 +28,7 @@ function change() {
   at("count").hidden = !example.hidden;
   at("count").textContent = `${length.toLocaleString("en")} of ${limit.toLocaleString("en")} characters`;
   at("count").className = length > limit ? "over" : "";
+  at("inside").hidden = !isExplorable(settings, at("direction").value);
   at("inside").textContent = others.length ? "Look inside the first line" : "Look inside";
   at("inside").href = line ? `explore#${new URLSearchParams({ from: source, to: target, q: line.trim() })}` : "explore";
   if (!line) at("result").textContent = "";
@@ -99,6 +100,13 @@ async function translateFile(file) {
   }
 }
 
+/** Show what the server offers. */
+function begin() {
+  at("file").accept = settings.supportedFilesFormat.join();
+  at("about-inside").hidden = !settings.explorable.length;
+  change();
+}
+
 function fill(text) {
   at("text").value = text;
   at("text").focus();
@@ -131,4 +139,4 @@ for (const name of ["dragover", "dragleave", "drop"]) {
     }
   });
 }
-readOffer().then((offer) => { [names, limit, settings] = offer; at("file").accept = settings.supportedFilesFormat.join(); change(); }).catch((error) => showStatus(`The server does not answer: ${error.message}`));
+readOffer().then((offer) => { [names, limit, settings] = offer; begin(); }).catch((error) => showStatus(`The server does not answer: ${error.message}`));

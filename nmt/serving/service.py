@@ -334,7 +334,7 @@ class Service:
         client = self._account(record.client, asked.api_key)
         with self._pool.in_use() as directions:
             direction = _find(directions, asked.source, asked.target)
-            if not direction.translator.searcher.models:
+            if not direction.is_explorable:
                 raise _invalid(f"{direction} is an export, which does not show the inside of its model")
             tokens = await asyncio.to_thread(_count_tokens, direction, asked.q, asked.given)
             record.models = direction.served
@@ -358,6 +358,7 @@ class Service:
         return {
             "apiKeys": self.keys.required,
             "charLimit": self.limits.max_characters,
+            "explorable": [(served.source, served.target) for served in self.directions if served.is_explorable],
             "fileLimit": self.limits.max_file_bytes,
             "filesTranslation": True,
             "frontendTimeout": 500,

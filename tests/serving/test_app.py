@@ -65,6 +65,7 @@ def test_an_export_is_served_as_its_model_is(exported: Path) -> None:
         (model,) = served.get("/health").json()["models"]
         weights = hashlib.sha256((exported / "decoder.onnx").read_bytes()).hexdigest()
         assert model["identity"] == found.headers["model-identity"] == weights[:12]
+        assert served.get("/frontend/settings").json()["explorable"] == []
         refused = served.post("/explore", json={"q": TEXT, "source": "en", "target": "de"})
         assert error_of(refused, 400).endswith("en-de is an export, which does not show the inside of its model")
 
@@ -91,6 +92,7 @@ def test_the_routes_without_text(client: httpx.Client) -> None:
     english, german = {"code": "en", "name": "English"}, {"code": "de", "name": "German"}
     assert settings["language"] == {"source": english, "target": german}
     assert settings["charLimit"] == 100_000
+    assert settings["explorable"] == [["en", "de"]]
     assert settings["keyRequired"] is settings["apiKeys"] is settings["suggestions"] is False
     assert client.head("/health").status_code == 200
 

@@ -197,6 +197,6 @@ def test_the_address_names_the_direction(page: Page) -> None:
         assert shown == [source, target, "a b"]
         page.open("about:blank", 1200)
         page.open(address.replace(f"to={target}", "to=fr"), 1200)
-        page.wait_for(f"at('asked').textContent.endsWith('this server does not translate from {source} to fr')")
+        page.wait_for(f"at('asked').textContent.endsWith('this server shows no model from {source} to fr')")
         assert page.evaluate("[data.items.length, at('direction').selectedIndex]") == [0, 0]
         assert page.problems == []

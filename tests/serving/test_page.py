@@ -4,12 +4,14 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 from browser import Page, needs_chromium
 from real_server import GOLDEN_MODEL, Gated, Records, golden, recording, serving
 
+import nmt
 from nmt.serving.serve import open_directions
 from nmt.translation.loading import LoadSettings
 
@@ -96,6 +98,29 @@ def test_a_text_is_translated_as_it_is_typed_and_taken_along(page: Page, records
         assert page.evaluate("data.items.map((item) => item.source)") == [TEXT]
         assert page.problems == []
     assert posts(records) == [200]
+
+
+@needs_chromium
+def test_only_a_model_whose_inside_can_be_shown_is_offered_for_it(page: Page, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    exported = nmt.load(nmt.export(GOLDEN_MODEL, to="onnx", output=tmp_path / "export"))
+    offered = "['inside', 'about-inside'].map((name) => at(name).checkVisibility())"
+    with serving(("en", "de", exported)) as client:
+        open_page(page, client)
+        assert page.evaluate(offered) == [False, False]
+        assert "Look inside" not in page.evaluate("document.body.innerText")
+    with serving(("en", "de", golden()), ("de", "en", exported)) as client:
+        open_page(page, client)
+        assert page.evaluate(offered) == [True, True]
+        page.click("swap")
+        assert page.evaluate("at('direction').selectedOptions[0].text") == "German to English"
+        assert page.evaluate(offered) == [False, True]
+        page.open(f"{client.base_url}/explore", 1200)
+        page.wait_for("at('direction').options.length > 0")
+        assert page.evaluate("[...at('direction').options].map((option) => option.text)") == ["English to German"]
+        assert page.evaluate("at('direction').checkVisibility()") is False
+        assert page.problems == []
 
 
 @pytest.mark.soak
