@@ -37,8 +37,8 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.yaml"
 EXPORT_MARKER = "export.json"
 """Name of the file that lists the files of an exported folder."""
-RUNTIMES = ("ctranslate2", "onnx")
-"""Formats of exported folders that other programs compute; see `nmt.runtimes`."""
+RUNTIMES = {"ctranslate2": "model.bin", "onnx": "decoder.onnx"}
+"""Formats of exported folders that other programs compute, and the file that tells models apart; see `nmt.runtimes`."""
 MAX_HEADER = 16 * MIB
 """Bytes of the header of a weights file."""
 
@@ -175,15 +175,30 @@ def check_model(directory: Path) -> Path:
     """The directory.
 
     Raises:
-        CheckpointError: It is no model directory.
+        CheckpointError: It is no model directory, or an exported folder that another program computes.
     """
-    form = read_export_format(directory)
-    if form in RUNTIMES:
-        raise CheckpointError(f"{directory}: is an export for {form}; give the model that it was made from")
+    refuse_export(directory)
+    marker = directory / EXPORT_MARKER
+    for form, name in RUNTIMES.items():
+        # An exported folder that has lost its marker.
+        if (directory / name).exists() and (directory / CONFIG).exists():
+            problem = "damaged" if marker.exists() else "missing"
+            raise CheckpointError(f"{marker}: {problem}, and {name} is an export for {form}; export the model again")
     if not (directory / MARKER).is_file():
         problem = "is not a model directory" if directory.exists() else "does not exist"
         raise CheckpointError(f"{directory}: {problem} (no {MARKER}); train first, or give another one")
     return directory
+
+
+def refuse_export(directory: Path) -> None:
+    """Refuse a folder that another program computes.
+
+    Raises:
+        CheckpointError: It is one.
+    """
+    form = read_export_format(directory)
+    if form in RUNTIMES:
+        raise CheckpointError(f"{directory}: is an export for {form}; give the model that it was made from")
 
 
 def read_export_format(directory: Path) -> str | None:

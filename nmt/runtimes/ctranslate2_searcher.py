@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import torch
 from torch import Tensor
 
-from nmt.runtimes.folder import ExportedModel, reading
+from nmt.runtimes.folder import ExportedModel, check_tokens, computing, read_object, reading
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Advance, Ids, Searcher, ignore
 from nmt.system.errors import CheckpointError, ConfigError
@@ -28,6 +29,8 @@ POSITIONS = 1024
 """Tokens of the longest input and translation of an export without learned positions."""
 PATIENCE = 2
 """A search ends when this many times as many hypotheses have ended as the beam holds."""
+SETTINGS = "config.json"
+"""CTranslate2's own file of settings."""
 END = SPECIAL_TOKENS[EOS_ID]
 
 
@@ -120,41 +123,50 @@ class CTranslate2Searcher(Searcher):
         if constraints:
             self._refuse("its search takes no constraints, such as given words at the beginning")
         results: list[list[Hypothesis]] = [[] for _ in sources]
+        fewest = [self._fewest(source) for source in sources]
         for batch in self._batches(sources):
-            hypotheses = self._search_batch([sources[n] for n in batch], n_best, with_alignment)
-            for n, ranked in zip(batch, hypotheses, strict=True):
-                results[n] = ranked
+            # A call has one minimum of the length; that of a source is smaller only if its limit is.
+            for shortest, same in groupby(batch, fewest.__getitem__):
+                group = list(same)
+                hypotheses = self._search_batch([sources[n] for n in group], n_best, with_alignment, shortest)
+                for n, ranked in zip(group, hypotheses, strict=True):
+                    results[n] = ranked
             advance(batch)
         return results
 
-    def _search_batch(self, sources: Sequence[Ids], n_best: int, with_alignment: bool) -> list[list[Hypothesis]]:
-        results = self._find_possible(sources, n_best, with_alignment)
+    def _fewest(self, source: Ids) -> int:
+        """Minimum number of words of a translation of a source."""
+        return int(self._lengths().fewest(torch.tensor(len(source) + 1)))
+
+    def _search_batch(
+        self, sources: Sequence[Ids], n_best: int, with_alignment: bool, shortest: int
+    ) -> list[list[Hypothesis]]:
+        results = self._find_possible(sources, n_best, with_alignment, shortest)
         hypotheses = [self._hypotheses(result, source) for result, source in zip(results, sources, strict=True)]
         if self.options.replace_unknown and not with_alignment:
             # Only unknown words ask for the attention of their sentences.
             unknown = [n for n, ranked in enumerate(hypotheses) if any(UNK_ID in best.ids for best in ranked)]
-            again = self._find_possible([sources[n] for n in unknown], n_best, True)
+            again = self._find_possible([sources[n] for n in unknown], n_best, True, shortest)
             for n, result in zip(unknown, again, strict=True):
                 attended = self._hypotheses(result, sources[n])
                 hypotheses[n] = [replace(hypothesis, alignment=None) for hypothesis in attended]
         return [self._within_limit(source, ranked) for source, ranked in zip(sources, hypotheses, strict=True)]
 
-    def _find_possible(self, sources: Sequence[Ids], n_best: int, with_alignment: bool) -> list[Any]:
-        """CTranslate2's results without impossible tokens, and not empty if `min_length` is 1.
+    def _find_possible(self, sources: Sequence[Ids], n_best: int, with_alignment: bool, shortest: int) -> list[Any]:
+        """CTranslate2's results without impossible tokens, and not empty if the shortest may have 1 word.
 
         Only those that would be are searched again: CTranslate2 then deals out the probability of tokens that it rules
         out to the others, which changes scores.
         """
-        shortest = self.options.min_length
         results = self._translate(sources, n_best, with_alignment, 0 if shortest == 1 else shortest)
-        wrong = [n for n, result in enumerate(results) if self._has_impossible(result)]
+        wrong = [n for n, result in enumerate(results) if self._has_impossible(result, shortest)]
         again = self._translate([sources[n] for n in wrong], n_best, with_alignment, shortest, self.impossible)
         for n, result in zip(wrong, again, strict=True):
             results[n] = result
         return results
 
-    def _has_impossible(self, result: Any) -> bool:
-        if self.options.min_length == 1 and any(tokens in ([], [END]) for tokens in result.hypotheses):
+    def _has_impossible(self, result: Any, shortest: int) -> bool:
+        if shortest == 1 and any(tokens in ([], [END]) for tokens in result.hypotheses):
             return True
         return any(not self.impossible.isdisjoint(tokens) for tokens in result.hypotheses)
 
@@ -173,22 +185,23 @@ class CTranslate2Searcher(Searcher):
         options = self.options
         is_alone = with_alignment and options.beam_size > 1
         tokens = self.model.src_vocabulary.tokens
-        results: list[Any] = self.program.translate_batch(
-            [[tokens[id_] for id_ in source] for source in sources],
-            beam_size=options.beam_size,
-            num_hypotheses=n_best,
-            patience=PATIENCE,
-            length_penalty=options.length_penalty,
-            no_repeat_ngram_size=options.no_repeat_ngram_size or 0,
-            min_decoding_length=shortest,
-            max_decoding_length=self._lengths().longest,
-            max_input_length=0,
-            max_batch_size=1 if is_alone else 0,
-            suppress_sequences=[[token] for token in sorted(suppressed)] or None,
-            return_end_token=True,
-            return_scores=True,
-            return_attention=with_alignment,
-        )
+        with computing(self.model, self.model.path):
+            results: list[Any] = self.program.translate_batch(
+                [[tokens[id_] for id_ in source] for source in sources],
+                beam_size=options.beam_size,
+                num_hypotheses=n_best,
+                patience=PATIENCE,
+                length_penalty=options.length_penalty,
+                no_repeat_ngram_size=options.no_repeat_ngram_size or 0,
+                min_decoding_length=shortest,
+                max_decoding_length=self._lengths().longest,
+                max_input_length=0,
+                max_batch_size=1 if is_alone else 0,
+                suppress_sequences=[[token] for token in sorted(suppressed)] or None,
+                return_end_token=True,
+                return_scores=True,
+                return_attention=with_alignment,
+            )
         return results
 
     def _hypotheses(self, result: Any, source: Ids) -> list[Hypothesis]:
@@ -232,18 +245,24 @@ class CTranslate2Searcher(Searcher):
     def score(
         self, sources: Sequence[Ids], targets: Sequence[Ids], *, with_alignment: bool = False
     ) -> list[list[Hypothesis]]:
-        """See `Searcher.score`."""
+        """See `Searcher.score`.
+
+        Raises:
+            ConfigError: A translation is too long.
+        """
         if with_alignment:
             self._refuse("it shows no attention of given translations")
+        self.model.check_positions(targets, self.max_target_length)
         results: list[list[Hypothesis]] = [[] for _ in sources]
         src_tokens = self.model.src_vocabulary.tokens
         tgt_tokens = self.model.tgt_vocabulary.tokens
         for batch in self._batches(sources):
-            scored = self.program.score_batch(
-                [[src_tokens[id_] for id_ in sources[n]] for n in batch],
-                [[tgt_tokens[id_] for id_ in targets[n]] for n in batch],
-                max_input_length=0,
-            )
+            with computing(self.model, self.model.path):
+                scored = self.program.score_batch(
+                    [[src_tokens[id_] for id_ in sources[n]] for n in batch],
+                    [[tgt_tokens[id_] for id_ in targets[n]] for n in batch],
+                    max_input_length=0,
+                )
             for n, result in zip(batch, scored, strict=True):
                 log_probs = list(result.log_probs)
                 log_prob = sum(log_probs)
@@ -269,8 +288,8 @@ def open_searcher(model: ExportedModel, options: DecodeSection, device: torch.de
 def _load(model: ExportedModel, device: torch.device) -> Any:
     import ctranslate2
 
-    with reading(model):
-        _check_vocabularies(model)
+    _check_vocabularies(model)
+    with reading(model, model.path):
         return ctranslate2.Translator(
             str(model.path),
             device=device.type,
@@ -281,12 +300,22 @@ def _load(model: ExportedModel, device: torch.device) -> Any:
 
 
 def _check_vocabularies(model: ExportedModel) -> None:
-    """Check that CTranslate2, which is given tokens, has the ids that they have here."""
+    """Check that CTranslate2, which is given tokens, has the ids that they have here, and its settings."""
+    vocabularies = {"source": model.src_vocabulary, "target": model.tgt_vocabulary}
+    paths = {side: model.path / f"{side}_vocabulary.json" for side in vocabularies}
     shared = model.path / "shared_vocabulary.json"
-    for side, vocabulary in (("source", model.src_vocabulary), ("target", model.tgt_vocabulary)):
-        path = shared if shared.exists() else model.path / f"{side}_vocabulary.json"
-        if read_json(path, MAX_TEXT_FILE) != vocabulary.tokens:
-            raise CheckpointError(f"{path}: has other words than the text of the export; export the model again")
+    if shared.exists():
+        paths = dict.fromkeys(vocabularies, shared)
+    elif not any(path.exists() for path in paths.values()):
+        separate = " and ".join(path.name for path in paths.values())
+        raise CheckpointError(f"{model.path}: has neither {shared.name} nor {separate}; export the model again")
+    settings = model.path / SETTINGS
+    with reading(model, settings):
+        read_object(settings)
+    for side, vocabulary in vocabularies.items():
+        with reading(model, paths[side]):
+            tokens = read_json(paths[side], MAX_TEXT_FILE)
+        check_tokens(paths[side], tokens, vocabulary)
 
 
 def _positions(section: Any) -> int:

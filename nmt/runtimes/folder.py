@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt.models.storage import RUNTIMES, ModelFolder, read_export_format, read_folder
 from nmt.system.errors import CheckpointError, ConfigError, DataError, is_out_of_memory, shorten
-from nmt.system.files import check_file
+from nmt.system.files import check_file, read_json
+from nmt.system.limits import MAX_TEXT_FILE
 from nmt.system.messages import Parameter
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from nmt.config import DecodeSection
     from nmt.search.searcher import Searcher
+    from nmt.text.vocabulary import Vocabulary
 
 METADATA = "metadata.json"
 """Name of the file of an exported folder that holds what `model.json` holds of a model."""
@@ -51,7 +53,7 @@ PROGRAMS: Mapping[str, Runtime] = {
     "onnx": Runtime("ONNX Runtime", "onnxruntime", ("encoder.onnx", "decoder.onnx"), "nmt.runtimes.onnx_searcher"),
 }
 """The programs by the format of `nmt export`."""
-assert tuple(PROGRAMS) == RUNTIMES
+assert {form: runtime.files[-1] for form, runtime in PROGRAMS.items()} == RUNTIMES
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,25 @@ class ExportedModel(ModelFolder):
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()
+
+    def check_positions(self, targets: Iterable[Sequence[int]], positions: int | None) -> None:
+        """Check that given translations are not too long.
+
+        Args:
+            targets: Their ids without EOS.
+            positions: Tokens with EOS of the longest translation; None: any.
+
+        Raises:
+            ConfigError: One is longer.
+        """
+        for ids in targets:
+            if positions is not None and len(ids) >= positions:
+                tokens = [self.tgt_vocabulary.tokens[id_] for id_ in ids]
+                text = shorten(self.load_processor().tgt_tokenizer.detokenize(tokens))
+                raise ConfigError(
+                    f"{text}: has {len(ids) + 1:,} tokens with the end, and the export at most {positions:,}; shorten "
+                    "the text, or give the model that the export was made from"
+                )
 
     def refuse(self, feature: str) -> ConfigError:
         """The error that the program lacks a feature, which is a clause such as `it draws no samples`."""
@@ -150,9 +171,37 @@ def load_export(directory: Path, allowed_classes: Collection[str] = ()) -> Expor
     )
 
 
+def check_tokens(path: Path, tokens: object, vocabulary: Vocabulary) -> None:
+    """Check that a program has the words of a side, in the same order.
+
+    Args:
+        path: The file that has its words.
+        tokens: These words, as they were read.
+        vocabulary: The words in the text of the export.
+
+    Raises:
+        CheckpointError: They are others.
+    """
+    if tokens != vocabulary.tokens:
+        raise CheckpointError(f"{path}: has other words than the text of the export; export the model again")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON file that another program reads too.
+
+    Raises:
+        CheckpointError: It is not an object.
+        DataError: The file is missing, not JSON, too large, or not a regular file in its folder.
+    """
+    value = read_json(path, MAX_TEXT_FILE)
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path}: is not a JSON object; export the model again")
+    return value
+
+
 @contextmanager
-def reading(model: ExportedModel) -> Iterator[None]:
-    """Turn the errors of a program that loads a folder into one that names the folder.
+def reading(model: ExportedModel, path: Path) -> Iterator[None]:
+    """Turn the errors of a program that loads a file or folder of a model into one that names it.
 
     Raises:
         CheckpointError: The program cannot load it.
@@ -161,10 +210,34 @@ def reading(model: ExportedModel) -> Iterator[None]:
         yield
     except CheckpointError:
         raise
+    except DataError as error:  # which names the file
+        raise CheckpointError(f"{error}; export the model again") from None
     except Exception as error:  # programs have exceptions of their own
         if is_out_of_memory(error):
             raise
-        reason = shorten(" ".join(str(error).split()))
         raise CheckpointError(
-            f"{model.path}: {model.runtime.program} cannot load it ({reason}); export the model again"
+            f"{path}: {model.runtime.program} cannot load it ({_reason(error)}); export the model again"
         ) from None
+
+
+@contextmanager
+def computing(model: ExportedModel, path: Path) -> Iterator[None]:
+    """Turn the errors of a program that computes a file or folder of a model into one that names it.
+
+    Raises:
+        CheckpointError: The program cannot compute it.
+    """
+    try:
+        yield
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        raise CheckpointError(
+            f"{path}: {model.runtime.program} cannot compute it ({_reason(error)}); shorten the text, or export the "
+            "model again"
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    """The message of another program's error on one line."""
+    return shorten(" ".join(str(error).split()))

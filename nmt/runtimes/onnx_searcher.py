@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.layers.layout import Layout, join_padded
-from nmt.runtimes.folder import ExportedModel, reading
-from nmt.search.searcher import StepSearcher
+from nmt.runtimes.folder import ExportedModel, check_tokens, computing, read_object, reading
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.searcher import Ids, StepSearcher
 from nmt.system.errors import CheckpointError
 from nmt.text.vocabulary import BOS_ID, EOS_ID
 
 if TYPE_CHECKING:
     from nmt.config import DecodeSection
 
+SETTINGS = "model.json"
+"""The file that has the vocabularies and limits, for programs that are not `nmt`."""
 NEXT = "next_"
 """Beginning of the name of a state where it leaves a step."""
 OUTSIDE = b"location"
@@ -28,6 +31,35 @@ QUIET = 4
 """The level of the log that has only fatal errors; others are exceptions."""
 
 Arrays = Mapping[str, NDArray[Any]]
+
+
+class Graph(NamedTuple):
+    """A graph that ONNX Runtime has loaded.
+
+    Attributes:
+        model: The folder.
+        path: Its file.
+        session: The `onnxruntime.InferenceSession`.
+    """
+
+    model: ExportedModel
+    path: Path
+    session: Any
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of its outputs."""
+        return [port.name for port in self.session.get_outputs()]
+
+    def run(self, inputs: Arrays) -> dict[str, Any]:
+        """Its outputs by their names.
+
+        Raises:
+            CheckpointError: ONNX Runtime cannot compute them.
+        """
+        names = self.outputs
+        with computing(self.model, self.path):
+            return dict(zip(names, self.session.run(names, inputs), strict=True))
 
 
 class OnnxState(NamedTuple):
@@ -57,14 +89,16 @@ class OnnxStepper:
     """
 
     def __init__(self, model: ExportedModel) -> None:
-        with reading(model):
-            self.encoder, self.decoder = (_open_session(path) for path in model.files)
-            self._check(model)
+        _check_vocabularies(model)
+        self.encoder, self.decoder = (_open_graph(model, path) for path in model.files)
+        self._check(model)
 
     def _check(self, model: ExportedModel) -> None:
         """Compute an empty sentence."""
-        state = self.start(torch.tensor([[EOS_ID]]), torch.tensor([1]))
-        log_probs, alignment, _ = self.step(torch.tensor([BOS_ID]), state)
+        with reading(model, self.encoder.path):
+            state = self.start(torch.tensor([[EOS_ID]]), torch.tensor([1]))
+        with reading(model, self.decoder.path):
+            log_probs, alignment, _ = self.step(torch.tensor([BOS_ID]), state)
         expected = (1, len(model.tgt_vocabulary))
         if log_probs.shape != expected or alignment.ndim != 3 or alignment.size(2) != 1:
             raise CheckpointError(
@@ -74,15 +108,15 @@ class OnnxStepper:
 
     def start(self, src: Tensor, src_lengths: Tensor) -> OnnxState:
         """Encode the sources; see `Stepper.start`."""
-        outputs = _run(self.encoder, {"src": src.numpy(), "lengths": src_lengths.numpy()})
-        changing = {name.removeprefix(NEXT) for name in _names(self.decoder.get_outputs())}
+        outputs = self.encoder.run({"src": src.numpy(), "lengths": src_lengths.numpy()})
+        changing = {name.removeprefix(NEXT) for name in self.decoder.outputs}
         memory = {name: value for name, value in outputs.items() if name not in changing}
         history = {name: value for name, value in outputs.items() if name in changing}
         return OnnxState(memory, memory, np.arange(len(src)), history)
 
     def step(self, words: Tensor, state: OnnxState) -> tuple[Tensor, Tensor, OnnxState]:
         """One step of the decoder; see `Stepper.step`."""
-        outputs = _run(self.decoder, {"words": words.numpy(), **state.memory_rows, **state.history})
+        outputs = self.decoder.run({"words": words.numpy(), **state.memory_rows, **state.history})
         log_probs = torch.from_numpy(outputs.pop("log_probs"))
         alignment = torch.from_numpy(outputs.pop("alignment"))
         history = {name.removeprefix(NEXT): value for name, value in outputs.items()}
@@ -134,6 +168,17 @@ class OnnxSearcher(StepSearcher):
         """See `Searcher.with_options`."""
         return type(self)(self.model, options, self.stepper)
 
+    def score(
+        self, sources: Sequence[Ids], targets: Sequence[Ids], *, with_alignment: bool = False
+    ) -> list[list[Hypothesis]]:
+        """See `Searcher.score`.
+
+        Raises:
+            ConfigError: A translation is too long.
+        """
+        self.model.check_positions(targets, self.max_target_length)
+        return super().score(sources, targets, with_alignment=with_alignment)
+
     @property
     def device(self) -> torch.device:
         """See `Searcher.device`."""
@@ -158,28 +203,28 @@ def open_searcher(model: ExportedModel, options: DecodeSection, device: torch.de
     return OnnxSearcher(model, options)
 
 
-def _open_session(path: Path) -> Any:
+def _open_graph(model: ExportedModel, path: Path) -> Graph:
     """Load a graph, in which all weights must be."""
     import onnxruntime
 
-    graph = path.read_bytes()
-    if OUTSIDE in graph:
-        raise CheckpointError(f"{path}: has weights in another file, which is not read; export the model again")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    options.inter_op_num_threads = 1
-    options.log_severity_level = QUIET
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    with reading(model, path):
+        content = path.read_bytes()
+        if OUTSIDE in content:
+            raise CheckpointError(f"{path}: has weights in another file, which is not read; export the model again")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        options.inter_op_num_threads = 1
+        options.log_severity_level = QUIET
+        return Graph(model, path, onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"]))
 
 
-def _run(session: Any, inputs: Arrays) -> dict[str, Any]:
-    """The outputs of a graph by their names."""
-    names = _names(session.get_outputs())
-    return dict(zip(names, session.run(names, inputs), strict=True))
-
-
-def _names(ports: Any) -> list[str]:
-    return [port.name for port in ports]
+def _check_vocabularies(model: ExportedModel) -> None:
+    """Check that the graphs, which are given ids, have the words that nmt has."""
+    path = model.path / SETTINGS
+    with reading(model, path):
+        settings = read_object(path)
+    for name, vocabulary in (("source_tokens", model.src_vocabulary), ("target_tokens", model.tgt_vocabulary)):
+        check_tokens(path, settings.get(name), vocabulary)
 
 
 def _by_row(memory: Arrays, of_rows: NDArray[np.int64], layout: Layout) -> Arrays:

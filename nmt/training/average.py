@@ -115,11 +115,14 @@ def _data_of(model: SavedModel, output: Path) -> Any:
 
 def _latest(paths: Sequence[Path], last: int) -> list[Path]:
     from nmt.models.lookup import MODELS, find_run
+    from nmt.models.storage import refuse_export
 
     if len(paths) != 1:
         raise ConfigError("{last} averages models of one run: give one", last=Parameter("last"))
     check_at_least("last", last, 2)
-    models = sorted((find_run(paths[0]) / MODELS).glob("update-*"))
+    run = find_run(paths[0])
+    refuse_export(run)
+    models = sorted((run / MODELS).glob("update-*"))
     if len(models) < last:
         advice = "set train.checkpoint.keep_best before training"
         raise CheckpointError(f"{paths[0]}: has kept {len(models)} models, not {last}; {advice}")

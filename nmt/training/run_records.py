@@ -54,6 +54,9 @@ class RunOutcome:
         Raises:
             CheckpointError: It is not one, or is damaged.
         """
+        from nmt.models.storage import refuse_export
+
+        refuse_export(run)
         types: dict[str, Any] = {
             "updates": int,
             "epochs": int,

@@ -477,10 +477,12 @@ class Translator:
         """Translations, those that a repair may change with the log-probabilities of their tokens."""
         completed = [list(ranked) for ranked in translations]
         places: list[tuple[int, int]] = []
+        most = self.searcher.max_target_length or math.inf
         for n, ranked in enumerate(translations):
             for rank, translation in enumerate(ranked):
                 unsure = replace(translation, token_log_probs=[-math.inf] * len(translation.tokens))
-                if copy_misspelled(unsure, self.reader) is not unsure:
+                is_scored = len(translation.tokens) < most  # which gives it an end
+                if is_scored and copy_misspelled(unsure, self.reader) is not unsure:
                     places.append((n, rank))
         vocabulary = self.processor.tgt_vocabulary
         hypotheses = self.searcher.score(

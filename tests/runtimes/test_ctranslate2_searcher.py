@@ -1,47 +1,19 @@
 """The search of CTranslate2 in the place of ours."""
 
-from collections.abc import Sequence
+import json
 from pathlib import Path
 
 import pytest
-import torch
+from conftest import GOLDEN_MODEL, Refusal
+from random_exports import make_export
 
 import nmt
-from nmt.config import Config, load_config
-from nmt.models.build import build_model
-from nmt.models.storage import save_model
-from nmt.text.processor import TextProcessor
-from nmt.text.tokenizers import WhitespaceTokenizer
-from nmt.text.vocabulary import EOS_ID, UNK_ID, Vocabulary
 
 pytest.importorskip("ctranslate2")
 
-WORDS = ("a", "b", "c", "write", "to")
 PLACEHOLDERS = ("\u27e61\u27e7", "\u27e62\u27e7")
-SETTINGS = (
-    "text={tokenizer: whitespace}",
-    "model.embedding_size=8",
-    "model.encoder={kind: self_attention, hidden_size: 8, num_layers: 1, num_heads: 2}",
-    "model.decoder={kind: transformer, hidden_size: 8, num_layers: 1, num_heads: 2}",
-    "data.source=pairs.tsv",
-    "decode={beam_size: 2, length_norm: average, max_length: 6}",
-)
-
-
-def make_export(folder: Path, reserved: Sequence[str] = (), **odds: float) -> Path:
-    """A random model of words and placeholders, which likes some words more than others, in CTranslate2."""
-    torch.manual_seed(1)
-    config = load_config(Config(), SETTINGS)
-    vocabulary = Vocabulary([*reserved, *WORDS])
-    model = build_model(config.model, len(vocabulary), len(vocabulary)).eval()
-    with torch.no_grad():
-        for name, value in odds.items():
-            model.decoder.output.bias[{"unknown": UNK_ID, "end": EOS_ID, "placeholder": 4}[name]] += value
-    text = folder / "text"
-    text.mkdir(parents=True)
-    TextProcessor(WhitespaceTokenizer(), WhitespaceTokenizer(), vocabulary, vocabulary).save(text)
-    save_model(folder / "model", config, model, text, {})
-    return nmt.export(folder / "model", to="ctranslate2", output=folder / "out")
+MISSPELLED = ("▁Ich", "▁W", "en", "te", "r", "▁ist", "▁war", "▁ein", "▁sie", "▁hat", "▁alt", "▁krank")
+"""Pieces of a translation with a name that is `Wanter` in the source."""
 
 
 def test_spans_come_back_though_no_placeholder_can_be_demanded(tmp_path: Path) -> None:
@@ -97,3 +69,89 @@ def test_a_translation_is_cut_where_the_model_cuts_it_whatever_its_batch(beam_si
         assert [each.tokens for each in other] == [each.tokens for each in own]
         assert other[0].score == pytest.approx(own[0].score, abs=1e-4)
         assert other[0].token_log_probs == pytest.approx(own[0].token_log_probs, abs=1e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+@pytest.mark.parametrize("limits", [(15, 15, 3), (1500, 3000, 2)])
+def test_the_least_length_is_at_most_that_of_the_limit(
+    beam_size: int, limits: tuple[int, int, int], tmp_path: Path
+) -> None:
+    """CTranslate2 takes one minimum for all sentences of a batch, and none above the maximum or its positions."""
+    folder = make_export(tmp_path, end=3)
+    names = ("decode.min_length", "decode.max_length", "decode.max_length_ratio")
+    overrides = dict(zip(names, limits, strict=True))
+    own, other = (
+        nmt.load(path, beam_size=beam_size, overrides=overrides).translate(["a", "b c", "c c a b", "b"])
+        for path in (tmp_path / "model", folder)
+    )
+    assert [len(each.tokens) for each in other] == [len(each.tokens) for each in own]
+    assert min(len(each.tokens) for each in own) >= 13  # the end, which is likely, fits in behind them
+    if beam_size == 1:
+        assert [each.tokens for each in other] == [each.tokens for each in own]
+
+
+def test_a_translation_has_as_many_words_as_there_are_positions(tmp_path: Path) -> None:
+    overrides = {"decode.min_length": 1500, "decode.max_length": 3000, "decode.max_length_ratio": 1000}
+    translator = nmt.load(make_export(tmp_path), beam_size=1, overrides=overrides)
+    assert len(translator.translate("a b").tokens) in (1023, 1024)
+
+
+def test_a_given_translation_is_as_long_as_there_are_positions(tmp_path: Path, refusal: Refusal) -> None:
+    folder = make_export(tmp_path)
+    words = ["b"] * 1024
+    (scored,) = nmt.load(folder).score(["a"], [" ".join(words[1:])])
+    assert len(scored.token_log_probs) == 1024
+    for name, line in (("src", "a"), ("tgt", " ".join(words))):
+        (tmp_path / name).write_text(f"{line}\n", encoding="utf-8")
+    said = refusal("score", "--model", folder, "--src", tmp_path / "src", "--tgt", tmp_path / "tgt")
+    assert said.startswith("b b b b ")
+    assert ": has 1,025 tokens with the end, and the export at most 1,024; shorten the text, or give the model" in said
+
+
+def test_a_translation_of_all_positions_is_not_scored_again(tmp_path: Path) -> None:
+    """It has no end, which would need another position."""
+    odds = {token: 200.0 - 10 * place for place, token in enumerate(MISSPELLED)}
+    settings = ("model.decoder.learned_positions=12", "decode={max_length: 12, no_repeat_ngram_size: 1}")
+    folder = make_export(tmp_path, (), settings, text=GOLDEN_MODEL / "text", end=-300, **odds)
+    translator = nmt.load(folder, split_sentences=False)
+    translator.repairs = True
+    assert translator.translate("I see Wanter.").text == "Ich Wenter ist war ein sie hat alt krank"
+
+
+def test_an_error_of_the_program_names_the_folder(tmp_path: Path) -> None:
+    translator = nmt.load(make_export(tmp_path))
+    source = [4] * 1024  # which no reader of text lets through
+    with pytest.raises(
+        nmt.CheckpointError, match=r"out: CTranslate2 cannot compute it \(.*\); shorten the text, or exp"
+    ):
+        translator.searcher.search([source])
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        ({"config.json": "null"}, "out/config.json: is not a JSON object; export the model again"),
+        ({"config.json": None}, "out/config.json: missing; the directory is incomplete; export the model again"),
+        ({"config.json": '{"bos_token": null}'}, "out: CTranslate2 cannot load it ("),
+        (
+            {"shared_vocabulary.json": None},
+            "out: has neither shared_vocabulary.json nor source_vocabulary.json and target_vocabulary.json; export the",
+        ),
+        (
+            {"shared_vocabulary.json": None, "source_vocabulary.json": json.dumps(["a"])},
+            "out/source_vocabulary.json: has other words than the text of the export; export the model again",
+        ),
+    ],
+)
+def test_a_damaged_file_of_the_program_is_named(
+    damage: dict[str, str | None], expected: str, tmp_path: Path, refusal: Refusal
+) -> None:
+    folder = make_export(tmp_path)
+    assert (folder / "shared_vocabulary.json").exists()
+    for name, content in damage.items():
+        path = folder / name
+        if content is None:
+            path.unlink()
+        else:
+            path.write_text(content, encoding="utf-8")
+    assert expected in refusal("translate", "a", "--model", folder)

@@ -171,6 +171,13 @@ def test_the_description_names_the_program(pair: Pair) -> None:
     assert f"in {program}, beam 4, on cpu" in repr(nmt.load(pair.export))
 
 
+def test_what_needs_a_run_names_the_export(transformer: Path, refusal: Refusal, tmp_path: Path) -> None:
+    expected = f"{transformer}: is an export for ctranslate2; give the model that it was made from"
+    assert refusal("average", "--last", "2", transformer, "--output", tmp_path / "average") == expected
+    with pytest.raises(nmt.CheckpointError, match=f"{transformer}: is an export for ctranslate2; give the model"):
+        nmt.Run(transformer)
+
+
 REFUSALS = (
     (("translate", "a", "--model", "{other}"), "is an export, which translates by itself; give no other model"),
     (("translate", "a", "--precision", "bfloat16"), "number format of its export; leave --precision bfloat16 out"),
@@ -198,6 +205,14 @@ def test_the_inside_of_a_model_is_not_in_an_export(pair: Pair) -> None:
     translator = nmt.load(pair.export)
     with pytest.raises(nmt.ConfigError, match="does not show the inside of its model; give the model it was made from"):
         assert translator.model
+
+
+def lose_marker(folder: Path) -> None:
+    (folder / "export.json").unlink()
+
+
+def cut_marker(folder: Path) -> None:
+    (folder / "export.json").write_text("{", encoding="utf-8")
 
 
 def leave_out_metadata(folder: Path) -> None:
@@ -233,6 +248,8 @@ def enlarge_vocabulary(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "expected"),
     [
+        (lose_marker, "copied/export.json: missing, and "),
+        (cut_marker, "copied/export.json: damaged, and "),
         (leave_out_metadata, "has no metadata.json: an earlier nmt exported it for other programs only; export again"),
         (cut_weights, "cannot load it ("),
         (lose_weights, "missing; the export is incomplete"),

@@ -1,10 +1,14 @@
 """The graphs of a folder as a stepper of the search."""
 
+import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from conftest import GOLDEN_MODEL, Refusal
+from random_exports import make_export
 
 import nmt
 from nmt.search import waiting
@@ -102,3 +106,68 @@ def test_sentences_that_wait_for_others_are_translated_as_alone(
     monkeypatch.setattr(searcher, "options", searcher.options.model_copy(update={"batch_size": 2}))
     found = translators[1].translate(lines, 4, with_alignment=True)
     assert_same(expected, found)
+
+
+def test_a_given_translation_is_as_long_as_there_are_positions(tmp_path: Path) -> None:
+    translator = nmt.load(make_export(tmp_path, (), ["model.decoder.learned_positions=12"], to="onnx"))
+    (scored,) = translator.score(["a"], ["b " * 11])
+    assert len(scored.token_log_probs) == 12
+    with pytest.raises(
+        nmt.ConfigError, match="has 13 tokens with the end, and the export at most 12; shorten the text"
+    ):
+        translator.score(["a"], ["b " * 12])
+
+
+def test_an_error_of_the_program_names_the_graph(tmp_path: Path) -> None:
+    translator = nmt.load(make_export(tmp_path, (), ["model.encoder.learned_positions=12"], to="onnx"))
+    with pytest.raises(nmt.CheckpointError, match=r"out/encoder\.onnx: ONNX Runtime cannot compute it \(.*\); shorten"):
+        translator.searcher.search([[4] * 12])  # which no reader of text lets through
+
+
+def swap_words(folder: Path) -> None:
+    path = folder / "text/tgt.vocabulary.json"
+    words = json.loads(path.read_text(encoding="utf-8"))
+    words[10], words[20] = words[20], words[10]
+    path.write_text(json.dumps(words), encoding="utf-8")
+
+
+def cut_settings(folder: Path) -> None:
+    (folder / "model.json").write_text("{", encoding="utf-8")
+
+
+def empty_settings(folder: Path) -> None:
+    (folder / "model.json").write_text("null", encoding="utf-8")
+
+
+def lose_settings(folder: Path) -> None:
+    (folder / "model.json").unlink()
+
+
+def cut_encoder(folder: Path) -> None:
+    (folder / "encoder.onnx").write_bytes((folder / "encoder.onnx").read_bytes()[:1000])
+
+
+def replace_decoder(folder: Path) -> None:
+    shutil.copy(folder / "encoder.onnx", folder / "decoder.onnx")
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (swap_words, "model.json: has other words than the text of the export; export the model again"),
+        (cut_settings, "model.json: not valid JSON ("),
+        (empty_settings, "model.json: is not a JSON object; export the model again"),
+        (lose_settings, "model.json: missing; the directory is incomplete; export the model again"),
+        (cut_encoder, "encoder.onnx: ONNX Runtime cannot load it ("),
+        (replace_decoder, "decoder.onnx: ONNX Runtime cannot compute it ("),
+    ],
+)
+def test_a_damaged_file_is_named(
+    damage: Callable[[Path], None], expected: str, folder: Path, tmp_path: Path, refusal: Refusal
+) -> None:
+    copied = tmp_path / "copied"
+    shutil.copytree(folder, copied)
+    damage(copied)
+    said = refusal("translate", "a", "--model", copied)
+    assert said.startswith(f"{copied}/{expected}")
+    assert said.endswith("export the model again")
