@@ -97,6 +97,7 @@ def write(
         "known": sorted(abbreviations.known),
         "titles": sorted(abbreviations.titles),
         "endings": sorted(abbreviations.endings),
+        "numbered": sorted(abbreviations.numbered),
         "starters": sorted(abbreviations.starters),
         "hasOrdinals": abbreviations.has_ordinals,
         "beforeOrdinals": sorted(abbreviations.before_ordinals),

@@ -42,6 +42,7 @@ const rules = data.abbreviations && Object.fromEntries(Object.entries(data.abbre
 function endsWord(before, decorated, following) {
   const bare = (text) => text.replace(new RegExp(`^[${QUOTES}${OPENING}]+`, "u"), ""), word = bare(decorated);
   if (rules.titles.has(word)) return false;
+  if (rules.numbered.has(word.toLowerCase()) && /^\p{Nd}/u.test(following)) return false;
   if (rules.endings.has(word) || rules.starters.has(following.toLowerCase())) return true;
   if (/^\p{L}\.$/u.test(word)) {
     const earlier = bare(before);
@@ -60,8 +61,8 @@ function endsSentence(text, { index, groups: { end, first } }, begun) {
   if (/^\p{Ll}/u.test(first)) return false;
   if (end !== "." || !rules) return true;
   const words = text.slice(Math.max(0, index - 40), index + 1).split(/\s+/u).filter(Boolean), word = words.at(-1);
-  const rest = text.slice(begun).replace(new RegExp(`^[${QUOTES}${OPENING}]+`, "u"), "");
-  const [following = ""] = rest.match(/^\p{L}+(?=n['\u2019]t\b)|^\p{L}+/u) ?? [];
+  const rest = text.slice(begun).replace(new RegExp(`^(?:[${DASHES}]\\s+)?[${QUOTES}${OPENING}]*`, "u"), "");
+  const [following = ""] = rest.match(/^\p{L}+(?=n['\u2019]t\b)|^\p{L}+|^\p{Nd}+/u) ?? [];
   if (/^\p{L}\./u.test(rest) && /^\p{L}\.$/u.test(word)) return false; // J. F. Kennedy
   return word.length === 1 || endsWord(words.at(-2) ?? "", word, following);
 }

@@ -2,7 +2,7 @@
 
 A full stop after an abbreviation may also end the sentence. The word behind it decides: a sentence begins with an
 article, a pronoun or another frequent word; a name or a noun goes on with the sentence. The abbreviations and the
-frequent words of a language are spaCy's; the two short lists here are about distinctions that spaCy does not make.
+frequent words of a language are spaCy's; the short lists here are about distinctions that spaCy does not make.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from nmt.text.languages import base_language
 from nmt.text.tokenizers import blank_language
 
 TITLES = {
-    "de": "Dr. Fr. Frl. Hr. Hrn. Nr. Prof. St. bzw. ca. d.h. evtl. ggf. lt. sog. vgl. vs. z.B. Abb. Bd. Dipl. Ing.",
-    "en": "Adm. Capt. Col. Dr. Fr. Gen. Gov. Hon. Lt. Messrs. Mr. Mrs. Ms. Mt. Prof. Rep. Rev. Sen. Sgt. St. vs. "
-    "v.s. cf.",
-    "es": "Dr. Dra. Prof. Profa. Sr. Sra. Srta. D. Ud. Uds. Vd. Vds. p.ej. núm. pág.",
-    "fr": "Dr. M. MM. Mlle. Mme. Mr. Pr. St. Ste. cf. p. pp.",
-    "it": "Dott. Prof. Sig. ecc. dott. prof. sig. pag.",
+    "de": "Dr. Fr. Frl. Hr. Hrn. Prof. St. bzw. ca. d.h. evtl. ggf. lt. sog. vgl. vs. z.B. Dipl. Ing.",
+    "en": "Adm. Capt. Col. Dr. Fr. Gen. Gov. Hon. Lt. Messrs. Mr. Mrs. Ms. Mt. Prof. Rep. Rev. Sen. Sgt. vs. v.s. cf.",
+    "es": "Dr. Dra. Prof. Profa. Sr. Sra. Srta. D. Ud. Uds. Vd. Vds. p.ej.",
+    "fr": "Dr. M. MM. Mlle. Mme. Mr. Pr. St. Ste. cf.",
+    "it": "Dott. Prof. Sig. ecc. dott. prof. sig.",
     "nl": "Dhr. Dr. Drs. Ir. Mevr. Mr. Prof. St. bijv. bv. d.w.z. dhr. dr. mevr.",
-    "pt": "Dr. Dra. Prof. Profa. Sr. Sra. Srta. p.ex. pág.",
+    "pt": "Dr. Dra. Prof. Profa. Sr. Sra. Srta. p.ex.",
 }
-"""Abbreviations that always have a word of their own sentence behind them, by `base_language`."""
+"""Abbreviations that always have a word of their own sentence behind them, by `base_language`.
+
+`St.` is not one in English: it is Saint, or Street, behind which a sentence may end.
+"""
 ENDINGS = {
     "de": "A.D. Co. Inc. Jh. Jr. a.D. e.V. jr. n.Chr. sen. usf. usw. u.s.w. uvm. u.v.m. "
     "v.Chr. G.m.b.H. MwSt. o.k. O.K.",
@@ -35,9 +37,22 @@ ENDINGS = {
     "pt": "S.A. Ltda. a.C. d.C.",
 }
 """Abbreviations that mostly stand at the end of the name or phrase they belong to, by `base_language`."""
+# Some are also words: "The answer is no. 5 people came." The number is then taken for that of the abbreviation, as
+# careful writers begin no sentence with digits.
+NUMBERED = {
+    "de": "abb. abs. abschn. anm. bd. bde. jg. kap. nrn. rn. s. tab. ziff.",
+    "en": "approx. apt. ca. ch. chap. est. ext. figs. no. nos. op. pt. rm. sec. vols.",
+    "es": "arts. cap. núm. núms. pág. págs.",
+    "fr": "chap. no. nos. tél.",
+    "it": "artt. cap. pag. pagg.",
+    "nl": "afb. blz. hfst. no. nrs.",
+    "pt": "arts. cap. núm. pág. págs.",
+}
+"""Abbreviations behind which their sentence goes on if a number follows, by `base_language`, in small letters."""
 LATIN_TITLES = ("e.g.", "i.e.")
 LATIN_ENDINGS = ("etc.",)
-"""Abbreviations of the same two kinds in many languages."""
+LATIN_NUMBERED = ("art.", "fig.", "nr.", "p.", "pp.", "tel.", "vol.")
+"""Abbreviations of the same three kinds in many languages."""
 ORDINALS = ("cs", "da", "de", "et", "fi", "fo", "hr", "hu", "is", "lb", "lv", "nb", "nn", "no", "pl", "sk", "sl", "sr")
 """Languages that write an ordinal number with a full stop, by `base_language`."""
 BEFORE_ORDINALS = {
@@ -61,6 +76,7 @@ class Abbreviations:
         known: All, each with its full stop.
         titles: Those behind which their sentence always goes on.
         endings: Those behind which a new sentence begins, if a word with a capital follows.
+        numbered: Those behind which their sentence goes on if a number follows, in small letters.
         starters: Words in small letters that a sentence often begins with.
         has_ordinals: True if the language writes ordinal numbers with a full stop.
         before_ordinals: Words in front of such a number; empty if any word may stand there.
@@ -69,6 +85,7 @@ class Abbreviations:
     known: frozenset[str]
     titles: frozenset[str]
     endings: frozenset[str]
+    numbered: frozenset[str]
     starters: frozenset[str]
     has_ordinals: bool
     before_ordinals: frozenset[str]
@@ -79,10 +96,12 @@ class Abbreviations:
         Args:
             before: The characters between the two spaces in front of the word; empty at the beginning of a line.
             word: The characters from the last space to the full stop.
-            following: The word behind it, which has no small first letter; empty if none follows at once.
+            following: The word or number behind it, which has no small first letter; empty if none follows at once.
         """
         word = word.lstrip(_DECORATION)
         if word in self.titles:
+            return False
+        if word.lower() in self.numbered and following[:1].isdecimal():
             return False
         if word in self.endings or following.lower() in self.starters:
             return True
@@ -110,6 +129,7 @@ def load_abbreviations(language: str) -> Abbreviations | None:
     words = frozenset(word for word in defaults.tokenizer_exceptions if word.endswith(".") and " " not in word)
     titles = frozenset([*TITLES.get(base, "").split(), *LATIN_TITLES])
     endings = frozenset([*ENDINGS.get(base, "").split(), *LATIN_ENDINGS])
+    numbered = frozenset([*NUMBERED.get(base, "").split(), *LATIN_NUMBERED])
     starters = frozenset(word.lower() for word in defaults.stop_words if word.isalpha())
     before = frozenset(BEFORE_ORDINALS.get(base, "").split())
-    return Abbreviations(words | titles | endings, titles, endings, starters, base in ORDINALS, before)
+    return Abbreviations(words | titles | endings, titles, endings, numbered, starters, base in ORDINALS, before)

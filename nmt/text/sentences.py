@@ -29,8 +29,8 @@ _PAUSE = re.compile(r".*[,;:.!?\u2026\u2013\u2014\u060c\u061b\u3001\uff0c\uff1a\
 _EMOJI = re.compile(rf"[{PICTURES}][{PICTURES}{_END}{_WIDE_END}\ufe0e\ufe0f\u200d\u20e3\s]*+")
 _WORD = re.compile(r"[^\W\d_]+")
 _INITIAL = re.compile(r"[^\W\d_]\.")
-_FIRST_WORD = re.compile(r"[^\W\d_]+(?=n['\u2019]t\b)|[^\W\d_]+")
-"""The first word of a sentence: `do` of don't, `I` of I've."""
+_FIRST_WORD = re.compile(r"[^\W\d_]+(?=n['\u2019]t\b)|[^\W\d_]+|\d+")
+"""The first word or number of a sentence: `do` of don't, `I` of I've."""
 SHORT = 3
 """Letters of the longest words that need no capital in a title."""
 LONGEST_WORD = 40

@@ -387,6 +387,12 @@ SPLIT = [
         " a\t b.  C ",
     ),
     *("At 10:30. Then 2 men. OK", "No. 5 is it. I've 3. Go", "Hello \u2615 you. \u2615 Bye \U0001f389"),
+    *(
+        "It is No. 5. See Fig. 3, (pp. 3-5). Art. \u0663 is.",
+        "He said no. Tom left. I say no. 5 came.",
+        "On Elm St. It is.",
+    ),
+    *("We met in the U.S. - She is old. \u2013 Sit. - \u201cNo. - 5\u201d", "In St. Louis. Wait a sec. (2) Go"),
     *("STOP! I AM OLD. She sleeps.", "NASA", "\u4f60\u597d\u3002\u4f60"),
 ]
 """Lines with abbreviations, initials, numbers, quotes, emoji, capitals and blanks."""

@@ -29,6 +29,27 @@ from nmt.text.sentences import SentenceSplitter, is_title, split_tokens, untitle
         ("en", ["I booked it for 10:30.", "It is almost 11.", "Go!"]),
         ("de", ["Ich kam um 7.", "Tom schlief.", "Der 2. Weltkrieg begann."]),
         ("de", ["Wir aßen Brot, Kuchen usw.", "Dann kam Dr. Bell.", "Das ist Vitamin C.", "Er weiß es."]),
+        ("en", ["It is No. 5.", "She was no. 1 in school.", "See Fig. 3 and vol. 2.", "Turn to p. 12 now."]),
+        ("en", ["Read pp. 3-5.", "Sec. 4 is long.", "(Art. 5 and Ch. 2)"]),
+        ("en", ["Did he say no.", "I think so.", "He said no.", "Tom left.", "Wait a sec.", "(Two!)"]),
+        ("en", ["The answer is no. 5 people came."]),  # a number goes with the abbreviation
+        (
+            "en",
+            ["I live on Elm St.", "It is quiet.", "He met us in St. Louis.", "She lives in Park Ave.", "It is old."],
+        ),
+        (
+            "de",
+            [
+                "Das ist Nr. 7 hier.",
+                "Siehe S. 12, Abs. 3.",
+                "Kap. 2 ist lang.",
+                "Er ist von seiner Art.",
+                "Er ist alt.",
+            ],
+        ),
+        ("de", ["Nenne mir die Nr.", "Sie ist lang.", "In Bd. Musik fehlt es."]),
+        ("fr", ["Voir p. 5 et no. 7.", "Il a dit no.", "Paul partit."]),
+        ("tr", ["Bkz. vol. 3.", "Tom geldi."]),
         ("es", ["Hola.", "¿Qué tal?", "¡Bien!"]),
         ("zh", ["你好。", "你是谁？", "“我。”", "他走了"]),
         ("el", ["Ναι.", "Όχι."]),
