@@ -44,13 +44,14 @@ class Format(ABC):
     with_attention: bool = False
 
     @abstractmethod
-    def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
+    def render(self, number: int, source: str, translations: Sequence[Translation], end: str = "\n") -> str:
         """Text of complete lines.
 
         Args:
             number: Number of the line, from 1.
             source: The line.
             translations: At least one, best first, with alignments if `needs_alignment`.
+            end: The line end of the line. A format with lines of another kind ends each with a line feed.
         """
 
 
@@ -59,9 +60,9 @@ class TextFormat(Format):
 
     name = "text"
 
-    def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
-        """Only the text."""
-        return f"{translations[0].text}\n"
+    def render(self, number: int, source: str, translations: Sequence[Translation], end: str = "\n") -> str:
+        """Only the text, and the line end of the line."""
+        return f"{translations[0].text}{end}"
 
 
 class NBestFormat(Format):
@@ -70,7 +71,7 @@ class NBestFormat(Format):
     name = "nbest"
     several = True
 
-    def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
+    def render(self, number: int, source: str, translations: Sequence[Translation], end: str = "\n") -> str:
         """A line for each translation, best first."""
         return "".join(f"{number} ||| {ranked.text} ||| {ranked.score:z.4f}\n" for ranked in translations)
 
@@ -81,7 +82,7 @@ class PharaohFormat(Format):
     name = "pharaoh"
     needs_alignment = True
 
-    def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
+    def render(self, number: int, source: str, translations: Sequence[Translation], end: str = "\n") -> str:
         """The links of the best translation; see `align_words`."""
         links = align_words(source, translations[0], self.processor)
         return " ".join(f"{i}-{j}" for i, j in links) + "\n"
@@ -97,7 +98,7 @@ class JsonLinesFormat(Format):
     several = True
     needs_alignment = True
 
-    def render(self, number: int, source: str, translations: Sequence[Translation]) -> str:
+    def render(self, number: int, source: str, translations: Sequence[Translation], end: str = "\n") -> str:
         """One line of JSON, in which numbers that are not finite are null."""
         best = translations[0]
         value: dict[str, Any] = {"source": source, "source_tokens": best.src_tokens, "truncated": best.truncated}

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
+from typing import NamedTuple
 
 from nmt.system.errors import DataError
 from nmt.system.limits import MAX_LINE, OVERLONG
@@ -21,11 +22,23 @@ PROBLEMS = {
 """What can be wrong with a line of input: how the line is handled, for a warning, and what to do, for an error."""
 
 
-def stream_lines(stream: BufferedIOBase, name: str, warn: Callable[[str], object] | None) -> Iterator[list[str]]:
+class Line(NamedTuple):
+    """A line of text.
+
+    Attributes:
+        text: Its text, without its line end.
+        end: Its line end: a carriage return or none, then a line feed, which only the last line may lack.
+    """
+
+    text: str
+    end: str
+
+
+def stream_lines(stream: BufferedIOBase, name: str, warn: Callable[[str], object] | None) -> Iterator[list[Line]]:
     """Yield the lines of a byte stream as soon as they are available, several at a time.
 
     Ill-formed UTF-8 becomes U+FFFD, and only the first `MAX_LINE` bytes of a line are read. Only a line feed ends a
-    line, as for `wc -l`, but the last line may lack it. A carriage return before it is removed.
+    line, as for `wc -l`, but the last line may lack it.
 
     Args:
         stream: The bytes.
@@ -39,7 +52,7 @@ def stream_lines(stream: BufferedIOBase, name: str, warn: Callable[[str], object
     number = 0
     lines_with = Counter[str]()
 
-    def decode(line: bytes) -> str:
+    def decode(line: bytes, feed: str) -> Line:
         nonlocal number
         number += 1
         if number == 1 and line.startswith(UTF_16):
@@ -51,7 +64,8 @@ def stream_lines(stream: BufferedIOBase, name: str, warn: Callable[[str], object
             lines_with[problem] += 1
             if lines_with[problem] == 1:
                 warn(f"line {number}: {problem}; {PROBLEMS[problem][0]}")
-        return text
+        carriage_return = "\r" if line.endswith(b"\r") else ""
+        return Line(text, carriage_return + feed)
 
     rest = b""
     while True:
@@ -62,13 +76,14 @@ def stream_lines(stream: BufferedIOBase, name: str, warn: Callable[[str], object
         if not chunk:
             break
         *lines, rest = (rest + chunk).split(b"\n")
-        rest = rest[: MAX_LINE + 1]  # enough to tell that the line is too long
+        # Enough to tell that the line is too long, and whether its end begins with a carriage return.
+        rest = rest[:MAX_LINE] + rest[MAX_LINE:][-1:]
         if warn is None and len(rest) > MAX_LINE:
-            decode(rest)  # raises at once, as the line may never end
+            decode(rest, "")  # raises at once, as the line may never end
         if lines:
-            yield [decode(line) for line in lines]
+            yield [decode(line, "\n") for line in lines]
     if rest:
-        yield [decode(rest)]
+        yield [decode(rest, "")]
     for problem, count in lines_with.items():
         if warn is not None and count > 1:
             warn(f"{count:,} lines in all: {problem}")
@@ -117,4 +132,4 @@ def read_text(path: Path) -> list[str]:
         DataError: It cannot be read, is not UTF-8 or has an overlong line.
     """
     with open_input(path) as stream:
-        return [line for lines in stream_lines(stream, str(path), None) for line in lines]
+        return [line.text for lines in stream_lines(stream, str(path), None) for line in lines]

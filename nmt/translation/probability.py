@@ -13,7 +13,7 @@ from nmt.system.files import AnyPath, AnyPaths, as_path
 from nmt.system.messages import Parameter
 from nmt.system.process import open_output
 from nmt.system.progress import progress_bar
-from nmt.translation.input import open_input, stream_lines
+from nmt.translation.input import Line, open_input, stream_lines
 from nmt.translation.loading import load
 from nmt.translation.stream import warn_of_cut, within_memory
 from nmt.translation.translate import WINDOW, WINDOW_CHARACTERS
@@ -92,10 +92,10 @@ def score(
     log.info(f"{number:,} pairs, {tokens:,} tokens: perplexity {math.exp(-log_prob / tokens):.4f} per token")
 
 
-def _pairs(src: Path, tgt: Path, sources: Iterable[str], targets: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The lines of both files side by side."""
+def _pairs(src: Path, tgt: Path, sources: Iterable[Line], targets: Iterable[Line]) -> Iterator[tuple[str, str]]:
+    """The texts of the lines of both files side by side."""
     for number, (source, target) in enumerate(itertools.zip_longest(sources, targets)):
         if source is None or target is None:
             shorter, longer = (src, tgt) if source is None else (tgt, src)
             raise DataError(f"{shorter}: has {number:,} lines, fewer than {longer}; give one translation per line")
-        yield source, target
+        yield source.text, target.text

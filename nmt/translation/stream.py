@@ -15,6 +15,7 @@ from nmt.system.progress import progress_bar
 if TYPE_CHECKING:
     from nmt.config import DecodeSection
     from nmt.translation.formats import Format
+    from nmt.translation.input import Line
     from nmt.translation.translation import Translation
     from nmt.translation.translator import Translator
 
@@ -59,10 +60,10 @@ class Window(NamedTuple):
     """
 
     first: int
-    lines: Sequence[str]
+    lines: Sequence[Line]
 
 
-def number_windows(windows: Iterable[Sequence[str]], first: int) -> Iterator[Window]:
+def number_windows(windows: Iterable[Sequence[Line]], first: int) -> Iterator[Window]:
     """Windows with the numbers of their lines.
 
     Args:
@@ -88,12 +89,13 @@ def translate_window(
     Returns:
         The output for all of them, in order, and their number.
     """
-    lines = window.lines
-    with within_memory(translator.options, len(lines)):
-        translated = translator.translate(lines, output.n_best, output.needs_alignment, advance=advance)
+    texts = [line.text for line in window.lines]
+    ends = [line.end for line in window.lines]
+    with within_memory(translator.options, len(texts)):
+        translated = translator.translate(texts, output.n_best, output.needs_alignment, advance=advance)
     for number, translations in enumerate(translated, start=window.first):
         warn_of_cut(number, translations[0])
-    return "".join(map(output.render, itertools.count(window.first), lines, translated)), len(lines)
+    return "".join(map(output.render, itertools.count(window.first), texts, translated, ends)), len(texts)
 
 
 def warn_of_cut(number: int, translation: Translation) -> None:

@@ -23,7 +23,7 @@ from nmt.system.progress import progress_bar
 from nmt.system.resumable import Origin, is_unfinished, open_resumable
 from nmt.system.surroundings import plain_torch
 from nmt.system.version import __version__
-from nmt.translation.input import open_input, stream_lines
+from nmt.translation.input import Line, open_input, stream_lines
 from nmt.translation.loading import load
 from nmt.translation.stream import number_windows, translate_window, warn_of_cut
 from nmt.translation.workers import check_workers, open_workers
@@ -168,10 +168,10 @@ def translate(
             if typed and target is None and format is None and file.isatty():
                 converse(translator, file, n_best)
             elif picture is not None:
-                file.write(draw_attention(translator, next(lines)[0], picture).text + "\n")
+                file.write(draw_attention(translator, next(lines)[0].text, picture).text + "\n")
                 log.info(f"attention: {picture}")
             elif prefix is not None:
-                (text,) = next(lines)
+                text = next(lines)[0].text
                 (ranked,) = translator.complete([text], [prefix], n_best=n_best, with_alignment=shape.needs_alignment)
                 warn_of_cut(1, ranked[0])
                 file.write(shape.render(1, text, ranked))
@@ -187,7 +187,7 @@ def translate(
 
 
 def _translate_stream(
-    translator: Translator, groups: Iterable[Iterator[list[str]]], file: TextIO, shape: Format, workers: int
+    translator: Translator, groups: Iterable[Iterator[list[Line]]], file: TextIO, shape: Format, workers: int
 ) -> int:
     """Translate windows of lines, each group as soon as it is there.
 
@@ -205,14 +205,14 @@ def _translate_stream(
 
 
 def _divide_available(
-    lines: Iterator[list[str]], translator: Translator, workers: int
-) -> Iterator[Iterator[list[str]]]:
+    lines: Iterator[list[Line]], translator: Translator, workers: int
+) -> Iterator[Iterator[list[Line]]]:
     """For lines that are there, windows that processes share; no window waits for further lines."""
     from nmt.corpus.lines import in_blocks
 
     for available in lines:
         share = math.ceil(len(available) / workers)
-        yield in_blocks(available, len, WINDOW_CHARACTERS, max(share, translator.options.batch_size))
+        yield in_blocks(available, _length, WINDOW_CHARACTERS, max(share, translator.options.batch_size))
 
 
 def _find_format(source: Path, name: str | None, n_best: int, with_attention: bool) -> FileFormat | None:
@@ -427,13 +427,17 @@ def _translate_markup(
     )
 
 
-def _divide(lines: Iterator[list[str]], translator: Translator) -> Iterator[list[str]]:
+def _divide(lines: Iterator[list[Line]], translator: Translator) -> Iterator[list[Line]]:
     """Windows of the lines of a file, which depend on nothing but the lines and the batch size."""
     from nmt.corpus.lines import in_blocks
 
     return in_blocks(
-        itertools.chain.from_iterable(lines), len, WINDOW_CHARACTERS, WINDOW * translator.options.batch_size
+        itertools.chain.from_iterable(lines), _length, WINDOW_CHARACTERS, WINDOW * translator.options.batch_size
     )
+
+
+def _length(line: Line) -> int:
+    return len(line.text)
 
 
 def describe(translator: Translator, source: Path) -> Origin:

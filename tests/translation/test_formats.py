@@ -44,6 +44,8 @@ SECOND = Translation("A", ["A"], ["a", "b"], -1.5, -1.0, WEIGHTS[:1])
 )
 def test_lines_of_text(kind: type[Format], translations: list[Translation], expected: str) -> None:
     assert kind(WORDS).render(7, "a b", translations) == expected
+    end = "\r\n" if kind is TextFormat else "\n"  # other formats have lines of their own
+    assert kind(WORDS).render(7, "a b", translations, "\r\n") == expected.replace("\n", end)
 
 
 def test_json_has_all_fields() -> None:

@@ -26,7 +26,7 @@ class Chunks(io.BufferedIOBase):
 def read(content: bytes) -> tuple[list[str], list[str]]:
     """Lines, and what is said about them."""
     said: list[str] = []
-    lines = [line for lines in stream_lines(io.BytesIO(content), "in.txt", said.append) for line in lines]
+    lines = [line.text for lines in stream_lines(io.BytesIO(content), "in.txt", said.append) for line in lines]
     return lines, said
 
 
@@ -50,6 +50,23 @@ def test_one_megabyte_of_a_line_is_read(line: bytes, cut: bool, end: bytes) -> N
         f"line {number}: longer than 1 MB; the rest was ignored",
         *["2 lines in all: longer than 1 MB"] * cut,
     ]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+@pytest.mark.parametrize(("last", "end"), [("e", ""), ("e\r", "\r"), ("e\r\n", "\r\n"), ("\n", "\n")])
+def test_each_line_has_its_own_end(size: int, last: str, end: str) -> None:
+    content = f"a\n\r\nb\r\r\nc\rd\r\n{last}".encode()
+    chunks = Chunks(content[begin : begin + size] for begin in range(0, len(content), size))
+    lines = [line for lines in stream_lines(chunks, "in.txt", None) for line in lines]
+    expected = [("a", "\n"), ("", "\r\n"), ("b\r", "\r\n"), ("c\rd", "\r\n"), (last.strip(), end)]
+    assert lines == expected
+
+
+def test_a_line_that_is_cut_has_its_own_end() -> None:
+    chunks = Chunks([LONGEST, b"b\nc", LONGEST, b"more\r", b"\n", LONGEST * 2, b"\r"])
+    lines = [line for lines in stream_lines(chunks, "in.txt", lambda text: None) for line in lines]
+    assert [len(line.text) for line in lines] == [MAX_LINE] * 3
+    assert [line.end for line in lines] == ["\n", "\r\n", "\r"]
 
 
 @pytest.mark.parametrize("character", ["é", "日", "🙂"])
@@ -165,7 +182,8 @@ def test_no_more_of_a_line_is_held_than_is_read() -> None:
     for number in (32, 640):
         line = [b" " * 65_536] * number
         tracemalloc.start()
-        lines = [line for lines in stream_lines(Chunks([*line, b"\n", *line]), "in.txt", print) for line in lines]
+        chunks = Chunks([*line, b"\n", *line])
+        lines = [line.text for lines in stream_lines(chunks, "in.txt", print) for line in lines]
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert list(map(len, lines)) == [MAX_LINE] * 2

@@ -56,6 +56,31 @@ def test_the_output_is_that_of_one_process(cli: Cli, tmp_path: Path, given_file:
     assert streams[0] == streams[1] == (tmp_path / "1.out").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_line_ends_are_those_of_the_input(cli: Cli, tmp_path: Path, workers: int) -> None:
+    """From a file to a file and to standard output, and from standard input."""
+    ends = [*["\r\n", "\n", "\r\n"] * 7, ""]
+    texts = [f"I {WORDS[n % 10]}" for n in range(len(ends))]
+    given, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    command = ["translate", *OPTIONS, "--workers", workers]
+    given.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    translations = cli(*command, "--input", given).out.split("\n")[:-1]
+    expected = "".join(f"{text}{end}" for text, end in zip(translations, ends, strict=True)).encode()
+
+    given.write_bytes("".join(map(str.__add__, texts, ends)).encode())
+    assert cli(*command, "--input", given, "--output", output).code == 0
+    assert output.read_bytes() == expected
+    for more in (["--input", given], []):
+        with given.open("rb") as source, output.open("wb") as target:
+            done = processes.run(*command, *more, stdin=source, stdout=target)
+        assert done.returncode == 0, done.stderr
+        assert output.read_bytes() == expected
+    for options in (("--format", "jsonl"), ("--n-best", 2)):  # they have lines of their own
+        assert cli(*command, *options, "--input", given, "--output", output, "--overwrite").code == 0
+        assert output.read_bytes().count(b"\r") == 0
+        assert output.read_bytes().endswith(b"\n")
+
+
 def test_each_line_that_comes_alone_is_answered(given_file: Path) -> None:
     with processes.start("translate", *OPTIONS, "--workers", 2, stdin=PIPE, stdout=PIPE) as process:
         assert process.stdin
@@ -73,7 +98,9 @@ def test_another_number_goes_on_after_a_kill(
 ) -> None:
     whole, output = tmp_path / "whole.txt", tmp_path / "out.txt"
     command = ["translate", *OPTIONS, "--input", str(given_file)]
+    given_file.write_bytes(given_file.read_bytes().replace(b"\n", b"\r\n").removesuffix(b"\r\n"))
     assert cli(*command, "--output", whole).code == 0
+    assert whole.read_bytes().count(b"\r\n") == whole.read_bytes().count(b"\n") == 69
     command += ["--output", str(output)]
     assert run_killed("os.fsync", 3, [*command, "--workers", str(before)])
     resumed = cli(*command, "--resume", "--workers", after)
