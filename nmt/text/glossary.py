@@ -7,11 +7,12 @@ from typing import NamedTuple
 from nmt.system.errors import CONTROL, DataError, shorten
 from nmt.system.files import read_bytes
 from nmt.system.limits import MAX_LINE, MAX_TEXT_FILE, OVERLONG
+from nmt.text.placeholders import RESERVED
 
 MOST_WORDS = 20
-"""Maximum number of words of a term or name."""
-
-
+"""Maximum number of words of a term, translation or name."""
+LONGEST_WORD = 100
+"""Characters of the longest word of a term or name."""
 FORMS = ("exact", "inflected")
 """How a translation may stand in a sentence: as it is, or in the form that the sentence needs."""
 
@@ -28,10 +29,24 @@ class Glossary(NamedTuple):
     inflected: frozenset[str]
 
 
+class _Entry(NamedTuple):
+    """A line of a glossary.
+
+    Attributes:
+        number: Its number, from 1.
+        translation: The translation of its term.
+        form: One of `FORMS`.
+    """
+
+    number: int
+    translation: str
+    form: str
+
+
 def read_glossary(path: Path) -> Glossary:
     """Read a glossary: a term, a tab and its translation on each line; empty lines are skipped.
 
-    A third column says `exact`, which is the default, or `inflected`.
+    A third column says `exact`, which is the default, or `inflected`. A term may be repeated, with the same columns.
 
     Args:
         path: UTF-8 text.
@@ -43,7 +58,7 @@ def read_glossary(path: Path) -> Glossary:
     """
     terms: dict[str, str] = {}
     inflected = set[str]()
-    known: dict[str, str] = {}  # terms in small letters
+    known: dict[str, _Entry] = {}  # the first of each term, by the term in small letters
     numbers: dict[str, int] = {}
     for number, line in read_entries(path):
         fields = [" ".join(field.split()) for field in line.split("\t")]
@@ -58,11 +73,19 @@ def read_glossary(path: Path) -> Glossary:
                 f"{path}, line {number}: {shorten(repr(form))} in the third column; write {' or '.join(FORMS)} there"
             )
         for text in (term, translation):
-            _check_length(path, number, text)
-        earlier = known.setdefault(term.lower(), translation)
-        if earlier != translation:
-            here, before = (shorten(repr(text)) for text in (translation, earlier))
-            raise DataError(f"{path}, line {number}: {term!r} is {here} here and {before} before; keep one of them")
+            _check_text(path, number, text)
+        _check_words(path, number, term)
+        first = known.setdefault(term.lower(), _Entry(number, translation, form))
+        contradiction = ""
+        if first.form != form:
+            contradiction = f"{form} here and {first.form}"
+        if first.translation != translation:
+            contradiction = f"{shorten(repr(translation))} here and {shorten(repr(first.translation))}"
+        if contradiction:
+            raise DataError(
+                f"{path}, line {number}: {shorten(repr(term))} is {contradiction} in line {first.number}; keep one of "
+                "them"
+            )
         terms[term] = translation
         if form == "inflected":
             inflected.add(term)
@@ -88,7 +111,8 @@ def read_names(path: Path) -> list[str]:
     names = []
     for number, line in read_entries(path):
         name = " ".join(line.split())
-        _check_length(path, number, name)
+        _check_text(path, number, name)
+        _check_words(path, number, name)
         names.append(name)
     if not names:
         raise DataError(f"{path}: has no names; write one on each line")
@@ -114,9 +138,32 @@ def read_entries(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip("\r")
 
 
-def _check_length(path: Path, number: int, text: str) -> None:
+def _check_text(path: Path, number: int, text: str) -> None:
+    """Refuse a term, translation or name that no sentence can have.
+
+    Raises:
+        DataError: It has a control character, a reserved token or too many words.
+    """
     if CONTROL.search(text):
         raise DataError(f"{path}, line {number}: {shorten(repr(text))} has a control character; remove it")
+    if reserved := RESERVED.search(text):
+        raise DataError(
+            f"{path}, line {number}: {shorten(repr(text))} has {reserved[0]}, which is reserved for models; remove it"
+        )
     words = len(text.split())
     if words > MOST_WORDS:
         raise DataError(f"{path}, line {number}: {shorten(text)!r} has {words} words; write at most {MOST_WORDS}")
+
+
+def _check_words(path: Path, number: int, text: str) -> None:
+    """Refuse a term or name with a word that is too long.
+
+    Raises:
+        DataError: One has more than `LONGEST_WORD` characters.
+    """
+    longest = max(map(len, text.split()))
+    if longest > LONGEST_WORD:
+        raise DataError(
+            f"{path}, line {number}: {shorten(text)!r} has a word of {longest:,} characters; write at most "
+            f"{LONGEST_WORD}"
+        )

@@ -20,6 +20,9 @@ MAX_PLACEHOLDERS = 99
 TERM_MARKS = ("\u27e6=\u27e7", "\u27e6;\u27e7")
 """They stand between a term and its translation, and behind the translation."""
 
+RESERVED = re.compile("\u27e6(?:\\d+|[=;])\u27e7")
+"""A token in a text that is reserved in this model or in another."""
+
 
 def make_placeholders(number: int) -> list[str]:
     """The first placeholders: \u27e61\u27e7, \u27e62\u27e7, and so on.
