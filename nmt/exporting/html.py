@@ -27,7 +27,7 @@ from nmt.text.placeholders import TERM_MARKS
 from nmt.text.processor import TextProcessor
 from nmt.text.spans import AFTER, PATTERN, PICTURES
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer
-from nmt.translation.protection import CLOSING, NUMBERS, OPENING, Protection
+from nmt.translation.protection import CLOSING, NUMBERS, OPENING, PAIRED_MARKS, Protection
 from nmt.translation.reader import Reader
 
 FOLDER = Path(__file__).parent
@@ -169,6 +169,7 @@ def _describe_protection(protection: Protection, readers: Sequence[Reader]) -> d
     return {
         "pattern": as_javascript(PATTERN.pattern),
         "pictures": as_javascript(PICTURES),
+        "pairedMarks": PAIRED_MARKS,
         "word": as_javascript(r"\w"),
         "nameWord": as_javascript(WORD),
         "namePart": as_javascript(PART),

@@ -31,14 +31,15 @@ function putOver(places, others) {
   }, places);
 }
 
-/** The spans that open and close the same part of a sentence: tags with one name, and both ends of a link. */
+/** The spans that open and close the same part of a sentence: tags with one name, both ends of a link, equal marks. */
 function findPairs(kept) {
   const opened = [], pairs = [];
   for (const span of kept) {
-    const tag = span.kind === "tag" ? span.text.match(/^<(\/?)([\p{L}\p{N}_]+)[^>]*?(\/?)>$/u) : null, name = tag ? tag[2] : span.kind;
-    const isClosing = span.kind === "link" ? span.text.startsWith("]") : Boolean(tag?.[1]);
-    if (!isClosing && (span.kind === "link" || (tag && !tag[3]))) opened.push({ name, span });
-    if (isClosing && opened.at(-1)?.name === name) pairs.push([opened.pop().span, span]);
+    const tag = span.kind === "tag" ? span.text.match(/^<(\/?)([\p{L}\p{N}_]+)[^>]*?(\/?)>$/u) : null;
+    const isMark = data.protection.pairedMarks.includes(span.text), name = tag ? tag[2] : span.kind === "marks" ? span.text : span.kind;
+    const mayClose = isMark || span.text.startsWith("]") || Boolean(tag?.[1]), mayOpen = isMark || (!mayClose && (span.kind === "link" || (tag && !tag[3])));
+    if (mayClose && opened.at(-1)?.name === name) pairs.push([opened.pop().span, span]);
+    else if (mayOpen) opened.push({ name, span });
   }
   return pairs;
 }
@@ -48,11 +49,13 @@ function findMarkup(kept) {
   return new Set([...kept.filter(({ kind }) => kind === "marks"), ...findPairs(kept).flat()]);
 }
 
-/** True for each side of a span at which a letter, a digit or another span is, without a space between them. */
-function findGlued(span, kept, sentence) {
-  const left = isWordCharacter(lastOf(sentence.slice(0, span.begin))) || kept.some(({ end }) => end === span.begin);
-  const right = isWordCharacter(firstOf(sentence.slice(span.end))) || kept.some(({ begin }) => begin === span.end);
-  return [left, right];
+/** True if a sentence has a word on the other side of an edge of a span, without a space between them. */
+function isGlued(sentence, kept, edge) {
+  for (const { begin, end } of kept) {
+    if (end === edge && isWordCharacter(firstOf(sentence.slice(edge)))) return kept.every((span) => span.begin !== edge);
+    if (begin === edge && isWordCharacter(lastOf(sentence.slice(0, edge)))) return kept.every((span) => span.end !== edge);
+  }
+  return false;
 }
 
 /** Finds the spans of a text: terms, then names, then addresses, numbers and other marks around them. */
@@ -120,29 +123,40 @@ class Protection {
     return this.numbers.filter((text) => !sentence.includes(text)).slice(0, number);
   }
 
-  /** A text with another one in it, apart from the words beside it unless it is glued, and not from the marks around it. */
-  insert(text, offset, inserted, [isGluedLeft, isGluedRight]) {
+  /** A text with a span in it, apart from what is beside it unless the sentence has none between them, or a mark is. */
+  insert(text, offset, span, kept, sentence) {
     const before = trimBlanks(text.slice(0, offset), false, true), after = trimBlanks(text.slice(offset), true, false);
-    const left = before && !this.opening.includes(lastOf(before)) && !isGluedLeft ? " " : "";
-    const right = after && !this.closing.includes(firstOf(after)) && !isGluedRight ? " " : "";
-    return before + left + inserted + right + after;
+    const pairs = findPairs(kept), isOpening = pairs.some(([opening]) => opening === span), isClosing = pairs.some(([, closing]) => closing === span);
+    const isOpen = !before || (isClosing && !isSpace(lastOf(sentence.slice(0, span.begin)))) || this.opening.includes(lastOf(before)) || isGlued(sentence, kept, span.begin) ||
+      kept.some((neighbour) => neighbour.end === span.begin && before.endsWith(neighbour.text));
+    const isClosed = !after || (isOpening && !isSpace(firstOf(sentence.slice(span.end)))) || this.closing.includes(firstOf(after)) || isGlued(sentence, kept, span.end) ||
+      kept.some((neighbour) => neighbour.begin === span.end && after.startsWith(neighbour.text));
+    return before + (isOpen ? "" : " ") + span.text + (isClosed ? "" : " ") + after;
   }
 
   /** A translation of a sentence without its spans, with the spans where attention says.
    *
    * `links` are pairs of a source word and a target word. A span stands behind the translation of the word in front of
-   * it, and at the end if nothing follows it.
+   * it, and at the end if nothing follows it. Two that open and close a part stand around the translations of its words.
    */
   place(translation, sentence, kept, links) {
-    const words = [...translation.matchAll(NOT_BLANK)], reach = new Map();
-    for (const [source, target] of links) reach.set(source, Math.max(target, reach.get(source) ?? -1));
+    const words = [...translation.matchAll(NOT_BLANK)], targets = new Map();
+    for (const [source, target] of links) targets.set(source, [...targets.get(source) ?? [], target]);
+    const reach = new Map([...targets].map(([source, linked]) => [source, Math.max(...linked)]));
     const offsets = new Map(kept.map((span, number) => [span, this.findPlace(sentence, kept, number, words, reach)]));
     for (const [opening, closing] of findPairs(kept)) {
-      const [first, second] = [offsets.get(opening), offsets.get(closing)].sort((one, other) => one - other);
-      offsets.set(opening, first).set(closing, second);
+      const enclosed = findEnclosed(sentence, kept, opening, closing).flatMap((source) => targets.get(source) ?? []);
+      let places = [offsets.get(opening), offsets.get(closing)].sort((one, other) => one - other);
+      if (enclosed.length) places = [words[Math.min(...enclosed)].index, this.findEnd(words[Math.max(...enclosed)])];
+      offsets.set(opening, places[0]).set(closing, places[1]);
     }
     const order = [...kept].sort((first, second) => offsets.get(second) - offsets.get(first) || second.begin - first.begin);
-    return order.reduce((text, span) => this.insert(text, offsets.get(span), span.text, findGlued(span, kept, sentence)), translation);
+    return order.reduce((text, span) => this.insert(text, offsets.get(span), span, kept, sentence), translation);
+  }
+
+  /** The end of a word without the marks behind it. */
+  findEnd(word) {
+    return word.index + trimEnd(word[0], this.closing).length;
   }
 
   /** The character of a translation in front of which a span is put. */
@@ -150,13 +164,12 @@ class Protection {
     const { begin, end } = kept[number], before = splitWords(takeOut(sentence.slice(0, begin), kept.slice(0, number)));
     const later = kept.slice(number + 1).map((span) => ({ ...span, begin: span.begin - end, end: span.end - end }));
     if (!words.length || !before.length) return 0;
-    const endOf = (word) => word.index + trimEnd(word[0], this.closing).length;
     // Only marks follow: they stay behind the span.
-    if (![...takeOut(sentence.slice(end), later)].some(isWordCharacter)) return endOf(words.at(-1));
+    if (![...takeOut(sentence.slice(end), later)].some(isWordCharacter)) return this.findEnd(words.at(-1));
     for (let word = before.length - 1; word >= 0; word--) {
       if (!reach.has(word)) continue;
       const target = words[reach.get(word)];
-      return isWordCharacter(lastOf(before.at(-1))) ? endOf(target) : target.index + target[0].length;
+      return isWordCharacter(lastOf(before.at(-1))) ? this.findEnd(target) : target.index + target[0].length;
     }
     return 0;
   }
@@ -236,6 +249,13 @@ function takeOut(sentence, kept) {
   return splitWords(standIn(sentence, kept, kept.map(() => ""))).join(" ");
 }
 
+/** The words between two spans of a sentence, counted without all spans. */
+function findEnclosed(sentence, kept, opening, closing) {
+  const count = ({ begin }) => splitWords(takeOut(sentence.slice(0, begin), kept.filter((span) => span.begin < begin))).length;
+  const first = count(opening) - (isWordCharacter(lastOf(sentence.slice(0, opening.begin))) ? 1 : 0);
+  return range(Math.max(0, count(closing) - first)).map((n) => first + n);
+}
+
 /** A translation with the spans in place of what stood in for them, and the places that these had; null unless it has
  * each as often as the source. */
 function putBack(translation, kept, standIns, sentence) {
@@ -250,17 +270,16 @@ function putBack(translation, kept, standIns, sentence) {
   let position = 0, text = "";
   places.sort((first, second) => first.begin - second.begin || first.end - second.end);
   for (const [n, { begin, end, span }] of places.entries()) {
-    const [isGluedLeft, isGluedRight] = findGlued(span, kept, sentence);
     const rest = translation.slice(end), after = trimBlanks(rest, true, false), bare = trimBlanks(translation.slice(position, begin), false, true);
+    const isBesideWord = isWordCharacter(lastOf(bare)), isBesideSpan = n > 0 && !bare;
     let before = translation.slice(position, begin);
-    if (isWordCharacter(lastOf(bare)) || (n > 0 && !bare)) { // a word is in front of it, or another span
-      if (isGluedLeft) before = bare;
-      else if (before === bare && isSpace(lastOf(sentence.slice(0, span.begin)))) before += " ";
-    }
+    if (isBesideWord && isGlued(sentence, kept, span.begin)) before = bare;
+    else if (isBesideSpan && before && places[n - 1].span.end === span.begin) before = "";
+    else if ((isBesideWord || isBesideSpan) && before === bare && isSpace(lastOf(sentence.slice(0, span.begin)))) before += " ";
     text += before + span.text;
     position = end;
     if (!isWordCharacter(firstOf(after))) continue;
-    if (isGluedRight) position = translation.length - after.length;
+    if (isGlued(sentence, kept, span.end)) position = translation.length - after.length;
     else if (after === rest && isSpace(firstOf(sentence.slice(span.end)))) text += " ";
   }
   return { text: text + translation.slice(position), places };

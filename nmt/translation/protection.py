@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -34,6 +34,8 @@ NUMBERS = ("25", "30", "17", "42", "15", "60", "12", "80", "35", "70", "18", "90
 """Numbers that stand in for spans: training text has them, and no other word depends on which it is."""
 CLOSING = ".,;:!?\u2026)]}\u2019\u201d\u00bb\u203a\u3002\uff0c\uff01\uff1f\u060c\u061b\u061f"
 """Marks that stand directly behind a word."""
+PAIRED_MARKS = ("**", "__", "~~", "*", "_")
+"""Marks that stand in front of words and again behind them."""
 OPENING = "([{\u00bf\u00a1\u201c\u201e\u00ab\u2039"
 """Marks that a word stands directly behind."""
 
@@ -164,17 +166,17 @@ def take_out(sentence: str, kept: Sequence[Kept]) -> str:
 
 
 def find_pairs(kept: Sequence[Kept]) -> Iterator[tuple[Kept, Kept]]:
-    """The spans that open and close the same part of a sentence: tags with one name, and both ends of a link."""
+    """The spans that open and close a part of a sentence: tags with one name, both ends of a link, equal marks."""
     opened: list[tuple[str, Kept]] = []
     for span in kept:
         tag = re.match(r"<(/?)(\w+)[^>]*?(/?)>$", span.text) if span.kind == "tag" else None
-        is_closing = span.text.startswith("]") if span.kind == "link" else bool(tag and tag[1])
-        name = tag[2] if tag else span.kind
-        if not is_closing:
-            if span.kind == "link" or (tag and not tag[3]):
-                opened.append((name, span))
-        elif opened and opened[-1][0] == name:
+        name = tag[2] if tag else span.text if span.kind == "marks" else span.kind
+        may_close = span.text in PAIRED_MARKS or span.text.startswith("]") or bool(tag and tag[1])
+        may_open = span.text in PAIRED_MARKS or (not may_close and bool(span.kind == "link" or (tag and not tag[3])))
+        if may_close and opened and opened[-1][0] == name:
             yield opened.pop()[1], span
+        elif may_open:
+            opened.append((name, span))
 
 
 def find_markup(kept: Sequence[Kept]) -> frozenset[Kept]:
@@ -214,21 +216,25 @@ def put_back(
     text = translation.text
     parts: list[str] = []
     position = 0
+    previous = chosen[0][2]
     for begin, end, span in chosen:
-        glued_left, glued_right = _find_glued(span, kept, sentence)
         before = text[position:begin]
         bare = before.rstrip()
-        if bare[-1:].isalnum() or (parts and not bare):  # a word is in front of it, or another span
-            if glued_left:
-                before = bare
-            elif before == bare and sentence[: span.begin][-1:].isspace():
-                before += " "
+        is_beside_word = bare[-1:].isalnum()
+        is_beside_span = bool(parts) and not bare
+        if is_beside_word and _is_glued(sentence, kept, span.begin):
+            before = bare
+        elif is_beside_span and before and previous.end == span.begin:
+            before = ""
+        elif (is_beside_word or is_beside_span) and before == bare and sentence[: span.begin][-1:].isspace():
+            before += " "
         parts += [before, span.text]
         position = end
+        previous = span
         rest = text[end:]
         after = rest.lstrip()
         if after[:1].isalnum():
-            if glued_right:
+            if _is_glued(sentence, kept, span.end):
                 position = len(text) - len(after)
             elif after == rest and sentence[span.end : span.end + 1].isspace():
                 parts.append(" ")
@@ -241,11 +247,14 @@ def put_back(
     return dataclasses.replace(translation, text=whole, tokens=tokens, src_tokens=src)
 
 
-def _find_glued(span: Kept, kept: Sequence[Kept], sentence: str) -> tuple[bool, bool]:
-    """True for each side of a span at which a letter, a digit or another span is, without a space between them."""
-    left = sentence[: span.begin][-1:].isalnum() or any(neighbour.end == span.begin for neighbour in kept)
-    right = sentence[span.end : span.end + 1].isalnum() or any(neighbour.begin == span.end for neighbour in kept)
-    return left, right
+def _is_glued(sentence: str, kept: Sequence[Kept], edge: int) -> bool:
+    """True if a sentence has a word on the other side of an edge of a span, without a space between them."""
+    for span in kept:
+        if span.end == edge and sentence[edge : edge + 1].isalnum():
+            return all(neighbour.begin != edge for neighbour in kept)
+        if span.begin == edge and sentence[:edge][-1:].isalnum():
+            return all(neighbour.end != edge for neighbour in kept)
+    return False
 
 
 def _find(symbol: str, text: str) -> list[re.Match[str]]:
@@ -295,7 +304,8 @@ def _with_source_spans(tokens: Sequence[str], replacements: Sequence[tuple[str, 
 def place(translation: Translation, sentence: str, kept: Sequence[Kept], processor: TextProcessor) -> Translation:
     """The translation of a sentence without its spans, with the spans where attention says.
 
-    A span stands behind the translation of the word in front of it, and at the end if nothing follows it.
+    A span stands behind the translation of the word in front of it, and at the end if nothing follows it. Two that open
+    and close a part of the sentence stand around the translations of its words.
 
     Args:
         translation: That of `take_out`, with its alignment.
@@ -305,16 +315,22 @@ def place(translation: Translation, sentence: str, kept: Sequence[Kept], process
     """
     words = list(re.finditer(r"\S+", translation.text))
     shortened = take_out(sentence, kept)
-    reach: dict[int, int] = {}
+    targets = defaultdict[int, list[int]](list)
     if translation.alignment is not None and words:
         for source, target in align_words(shortened, translation, processor):
-            reach[source] = max(target, reach.get(source, -1))
+            targets[source].append(target)
+    reach = {source: max(linked) for source, linked in targets.items()}
     offsets = {span: _place_of(sentence, kept, number, words, reach) for number, span in enumerate(kept)}
     for opening, closing in find_pairs(kept):
-        offsets[opening], offsets[closing] = sorted((offsets[opening], offsets[closing]))
+        enclosed = [target for source in _find_enclosed(sentence, kept, opening, closing) for target in targets[source]]
+        if enclosed:
+            offsets[opening] = words[min(enclosed)].start()
+            offsets[closing] = _end_of(words[max(enclosed)])
+        else:
+            offsets[opening], offsets[closing] = sorted((offsets[opening], offsets[closing]))
     text = translation.text
     for span in sorted(kept, key=lambda span: (offsets[span], span), reverse=True):
-        text = _insert(text, offsets[span], span.text, *_find_glued(span, kept, sentence))
+        text = _insert(text, offsets[span], span, kept, sentence)
     # The model had no tokens for the spans: the words of both lines are the tokens, with an alignment of nothing.
     tokens = text.split()
     src_tokens = sentence.split()
@@ -337,20 +353,45 @@ def _place_of(
     if not words or not before:
         return 0
     if not any(map(str.isalnum, after)):
-        # Only marks follow: they stay behind the span.
-        last = words[-1]
-        return last.start() + len(last[0].rstrip(CLOSING))
+        return _end_of(words[-1])  # only marks follow: they stay behind the span
     for word in range(len(before) - 1, -1, -1):
         if word in reach:
             target = words[reach[word]]
-            return target.start() + len(target[0].rstrip(CLOSING)) if before[-1][-1].isalnum() else target.end()
+            return _end_of(target) if before[-1][-1].isalnum() else target.end()
     return 0
 
 
-def _insert(text: str, offset: int, inserted: str, glued_left: bool, glued_right: bool) -> str:
-    """A text with another one in it, apart from the words beside it unless it is glued, and not from the marks."""
+def _end_of(word: re.Match[str]) -> int:
+    """The end of a word without the marks behind it."""
+    return word.start() + len(word[0].rstrip(CLOSING))
+
+
+def _find_enclosed(sentence: str, kept: Sequence[Kept], opening: Kept, closing: Kept) -> range:
+    """The words between two spans of a sentence, counted without all spans."""
+    counts = []
+    for span in (opening, closing):
+        before = [place for place in kept if place.begin < span.begin]
+        counts.append(len(take_out(sentence[: span.begin], before).split()))
+    begin, end = counts
+    is_inside_word = sentence[: opening.begin][-1:].isalnum()
+    return range(begin - is_inside_word, end)
+
+
+def _insert(text: str, offset: int, span: Kept, kept: Sequence[Kept], sentence: str) -> str:
+    """A text with a span in it, and spaces around it but to marks, and where the sentence has none.
+
+    What opens or closes a part of a sentence has no space to the part in any case, if it has none in the sentence.
+    """
     before = text[:offset].rstrip()
     after = text[offset:].lstrip()
-    left = " " if before and before[-1] not in OPENING and not glued_left else ""
-    right = " " if after and after[0] not in CLOSING and not glued_right else ""
-    return f"{before}{left}{inserted}{right}{after}"
+    is_open = before[-1:] in OPENING or _is_glued(sentence, kept, span.begin)
+    is_closed = after[:1] in CLOSING or _is_glued(sentence, kept, span.end)
+    for opening, closing in find_pairs(kept):
+        is_open = is_open or (span == closing and not sentence[span.begin - 1].isspace())
+        is_closed = is_closed or (span == opening and not sentence[span.end].isspace())
+    for neighbour in kept:
+        is_open = is_open or (neighbour.end == span.begin and before.endswith(neighbour.text))
+        is_closed = is_closed or (neighbour.begin == span.end and after.startswith(neighbour.text))
+    left = "" if is_open else " "
+    right = "" if is_closed else " "
+    return f"{before}{left}{span.text}{right}{after}"

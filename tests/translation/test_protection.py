@@ -21,8 +21,18 @@ from nmt.text.placeholders import TERM_MARKS, make_placeholders
 from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import WhitespaceTokenizer
-from nmt.text.vocabulary import Vocabulary
-from nmt.translation.protection import Kept, Protection, choose_numbers, put_back, stand_in, take_out
+from nmt.text.vocabulary import EOS_ID, Vocabulary
+from nmt.translation.protection import (
+    Kept,
+    Protection,
+    choose_numbers,
+    find_markup,
+    place,
+    put_back,
+    stand_in,
+    stand_in_apart,
+    take_out,
+)
 from nmt.translation.reader import Reader
 from nmt.translation.translation import Translation
 from nmt.translation.translator import Translator
@@ -265,6 +275,71 @@ def test_stand_ins_by_hand() -> None:
     assert (found.text, found.tokens) == ("{y} c {x}!", ["▁{y}", "▁c", "▁{x}", "", "!"])
     assert found.src_tokens == ["▁a", "▁{x}", "▁b", "▁{y}", "!"]
     assert put_back(Translation("30 c 25 25"), kept, ["25", "30"], sentence) is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "read", "written", "expected"),
+    [
+        ("About {n}cats", "About \u27e61\u27e7 cats", "Etwa \u27e61\u27e7 Katzen", "Etwa {n}Katzen"),
+        ("I see x{n} and {n}{m}.", "I see x \u27e61\u27e7 and \u27e61\u27e7 \u27e62\u27e7.", None, None),
+        ("{n}{m} cats", "\u27e61\u27e7 \u27e62\u27e7 cats", "\u27e61\u27e7 \u27e62\u27e7 Katzen", "{n}{m} Katzen"),
+        ("{n}{m} cats", "\u27e61\u27e7 \u27e62\u27e7 cats", "\u27e61\u27e7 Katzen \u27e62\u27e7", "{n} Katzen {m}"),
+        ("a {n} b", "a \u27e61\u27e7 b", "x\u27e61\u27e7y", "x {n} y"),
+        ("({n}) b", "(\u27e61\u27e7) b", "(\u27e61\u27e7) y", "({n}) y"),
+    ],
+)
+def test_a_stand_in_is_apart_from_words_and_its_span_is_not(
+    sentence: str, read: str, written: str | None, expected: str | None
+) -> None:
+    kept = Protection().find(sentence)
+    texts = {"{n}": "\u27e61\u27e7", "{m}": "\u27e62\u27e7"}
+    symbols = [texts[span.text] for span in kept]
+    assert stand_in_apart(sentence, kept, symbols) == read
+    if written is not None:
+        whole = put_back(Translation(written, written.split(), read.split()), kept, symbols, sentence)
+        assert whole
+        assert whole.text == expected
+
+
+def test_markup_opens_before_it_closes_and_stands_at_its_words() -> None:
+    """The words change places: the second one of the translation is linked to the first one of the source."""
+    processor = with_placeholders().processor
+    alignment = torch.zeros(3, 1, 3)
+    alignment[0, 0, 1] = alignment[1, 0, 0] = alignment[2, 0, 2] = 1
+    translation = Translation("alt Katze", ["alt", "Katze"], ["cat", "old"], alignment=alignment)
+    for sentence, expected in [
+        ("<b>cat</b> old", "alt <b>Katze</b>"),
+        ("cat **old**", "**alt** Katze"),
+        ("[cat](x) old", "alt [Katze](x)"),
+        ("<i>cat **old**</i>", "<i>**alt** Katze</i>"),
+        ("cat <br>old</br>", "<br>alt</br> Katze"),
+    ]:
+        kept = Protection().find(sentence)
+        assert find_markup(kept) == set(kept)
+        found = place(translation, sentence, kept, processor)
+        assert [found.text.count(span.text) for span in kept] == [sentence.count(span.text) for span in kept]
+        assert found.text == expected
+
+
+def test_a_tag_that_closes_nothing_is_no_markup() -> None:
+    kept = Protection().find("Hello <name>, <i>I</b> am <x/> here</i>.")
+    assert [span.text for span in kept if span in find_markup(kept)] == ["<i>", "</i>"]
+    kept = Protection().find("Hello <name>, <i>I <b>am</b></i> <br/>.")
+    assert [span.text for span in kept if span in find_markup(kept)] == ["<i>", "<b>", "</b>", "</i>"]
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_translation_that_fills_its_limit_is_read_again_without_spans(number: int) -> None:
+    """A model that never ends writes what it was made to write, up to the limit."""
+    translator = with_placeholders(number, beam_size=2, max_length=9, max_length_ratio=50)
+    with torch.no_grad():
+        translator.model.decoder.output.bias[EOS_ID] = -1e9
+    found = translator.translate("the cat is {a} old .")
+    assert found.text.count("{a}") == 1
+    (passage,) = translator.reader.read(["the cat is {a} old ."])
+    again = translator.reader.read_again(passage.units[0])
+    assert again.way == "without"
+    assert found.text.replace("{a}", "").split() == translator.translate("the cat is old .").text.split()
 
 
 def test_a_lost_space_beside_a_placeholder_is_restored() -> None:
