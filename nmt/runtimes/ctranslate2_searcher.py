@@ -123,7 +123,7 @@ class CTranslate2Searcher(Searcher):
         if constraints:
             self._refuse("its search takes no constraints, such as given words at the beginning")
         results: list[list[Hypothesis]] = [[] for _ in sources]
-        fewest = [self._fewest(source) for source in sources]
+        fewest = self._lengths().fewest(torch.tensor([len(source) + 1 for source in sources])).tolist()
         for batch in self._batches(sources):
             # A call has one minimum of the length; that of a source is smaller only if its limit is.
             for shortest, same in groupby(batch, fewest.__getitem__):
@@ -133,10 +133,6 @@ class CTranslate2Searcher(Searcher):
                     results[n] = ranked
             advance(batch)
         return results
-
-    def _fewest(self, source: Ids) -> int:
-        """Minimum number of words of a translation of a source."""
-        return int(self._lengths().fewest(torch.tensor(len(source) + 1)))
 
     def _search_batch(
         self, sources: Sequence[Ids], n_best: int, with_alignment: bool, shortest: int

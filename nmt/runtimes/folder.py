@@ -213,11 +213,7 @@ def reading(model: ExportedModel, path: Path) -> Iterator[None]:
     except DataError as error:  # which names the file
         raise CheckpointError(f"{error}; export the model again") from None
     except Exception as error:  # programs have exceptions of their own
-        if is_out_of_memory(error):
-            raise
-        raise CheckpointError(
-            f"{path}: {model.runtime.program} cannot load it ({_reason(error)}); export the model again"
-        ) from None
+        raise _name(error, f"{path}: {model.runtime.program} cannot load it", "export the model again") from None
 
 
 @contextmanager
@@ -230,14 +226,13 @@ def computing(model: ExportedModel, path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if is_out_of_memory(error):
-            raise
-        raise CheckpointError(
-            f"{path}: {model.runtime.program} cannot compute it ({_reason(error)}); shorten the text, or export the "
-            "model again"
-        ) from None
+        advice = "shorten the text, or export the model again"
+        raise _name(error, f"{path}: {model.runtime.program} cannot compute it", advice) from None
 
 
-def _reason(error: Exception) -> str:
-    """The message of another program's error on one line."""
-    return shorten(" ".join(str(error).split()))
+def _name(error: Exception, problem: str, advice: str) -> Exception:
+    """Another program's error as one of ours, with its message on one line; that memory ran out stays as it is."""
+    if is_out_of_memory(error):
+        return error
+    reason = shorten(" ".join(str(error).split()))
+    return CheckpointError(f"{problem} ({reason}); {advice}")

@@ -230,9 +230,7 @@ class Reader:
 
         None if the model has no such tokens, or the search takes no constraints.
         """
-        if not self.takes_constraints:
-            return None
-        if not self.reserved:
+        if not (self.takes_constraints and self.reserved):
             return None
         encode = self.processor.tgt_vocabulary.encode
         demanded = [encode([*filter(None, unit.stand_ins)]) if unit.way == "placeholders" else [] for unit in units]
@@ -300,7 +298,7 @@ class Reader:
         read = self.cut_off(src_tokens)
         attended = hypothesis.attended[: len(hypothesis.ids)] if replace_unknown else []
         # An unknown word that attends to a placeholder stays unknown, as that placeholder has its own place.
-        words = [SPECIAL_TOKENS[UNK_ID] if token in self.reserved else token for token in read]
+        words = [SPECIAL_TOKENS[UNK_ID] if token in self.reserved else token for token in read] if attended else []
         tokens = self.processor.target_tokens(hypothesis.ids, words, attended, self.dictionary)
         tokens[: len(given)] = given
         return Translation(
