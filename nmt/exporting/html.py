@@ -27,7 +27,8 @@ from nmt.text.placeholders import TERM_MARKS
 from nmt.text.processor import TextProcessor
 from nmt.text.spans import AFTER, PATTERN, PICTURES
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer
-from nmt.translation.protection import CLOSING, NUMBERS, OPENING, PAIRED_MARKS, Protection
+from nmt.text.unread import WORD as UNREAD_WORD
+from nmt.translation.protection import CLOSING, NUMBERS, OPENING, PAIRED_MARKS, Protection, match_terms
 from nmt.translation.reader import Reader
 
 FOLDER = Path(__file__).parent
@@ -163,9 +164,10 @@ def _describe_reserved(reader: Reader) -> dict[str, Any]:
 def _describe_protection(protection: Protection, readers: Sequence[Reader]) -> dict[str, Any]:
     """What `spans.js` needs to find spans, and to write them into a translation.
 
-    Several models take over the names that none of them knows.
+    Several models take over the names that none of them knows, and what none of them can read.
     """
-    known_words = [reader.known_words for reader in readers]
+    known_words = [frozenset(reader.known.words) for reader in readers]
+    letters = frozenset().union(*(reader.known.letters for reader in readers))
     return {
         "pattern": as_javascript(PATTERN.pattern),
         "pictures": as_javascript(PICTURES),
@@ -174,6 +176,8 @@ def _describe_protection(protection: Protection, readers: Sequence[Reader]) -> d
         "nameWord": as_javascript(WORD),
         "namePart": as_javascript(PART),
         "knownWords": " ".join(sorted(frozenset().union(*known_words))) if all(known_words) else "",
+        "unreadWord": as_javascript(UNREAD_WORD),
+        "letters": "".join(sorted(letters)),
         "after": AFTER,
         "numbers": NUMBERS,
         "closing": CLOSING,
@@ -181,6 +185,7 @@ def _describe_protection(protection: Protection, readers: Sequence[Reader]) -> d
         "control": CONTROL.pattern,
         "names": protection.names,
         "terms": protection.terms,
+        "termPattern": as_javascript(match_terms(protection.terms)) if protection.terms else None,
         "inflected": sorted(protection.inflected),
     }
 

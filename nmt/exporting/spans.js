@@ -60,17 +60,18 @@ function isGlued(sentence, kept, edge) {
 
 /** Finds the spans of a text: terms, then names, then addresses, numbers and other marks around them. */
 class Protection {
-  constructor({ pattern, word, nameWord, namePart, knownWords, after, numbers, closing, opening, names, terms, inflected }) {
+  constructor({ pattern, word, nameWord, namePart, knownWords, unreadWord, letters, after, numbers, closing, opening, names, terms, termPattern, inflected }) {
     Object.assign(this, { after, numbers, closing, opening, inflected });
     this.nameWord = new RegExp(nameWord, "gu");
     this.namePart = new RegExp(namePart, "gu");
     this.known = new Set(knownWords.split(" ").filter(Boolean));
+    this.unreadWord = new RegExp(unreadWord, "gu");
+    this.letters = new Set(letters);
     this.spans = new RegExp(pattern, "giu");
     const any = (texts) => [...texts].sort((first, second) => [...second].length - [...first].length).map(escapePattern).join("|");
-    const whole = (texts, flags) => (texts.length ? new RegExp(`(?<!${word})(?:${any(texts)})(?!${word})`, flags) : null);
-    this.names = whole(names, "gu");
-    this.terms = whole(Object.keys(terms), "giu");
-    this.translations = new Map(Object.entries(terms).map(([term, translation]) => [term.toLowerCase(), translation]));
+    this.names = names.length ? new RegExp(`(?<!${word})(?:${any(names)})(?!${word})`, "gu") : null;
+    this.terms = termPattern && new RegExp(termPattern, "gu");
+    this.translations = new Map(Object.entries(terms));
   }
 
   /** The spans of a text in order, each { begin, end, text, kind }, where `text` is what the translation has in its place. */
@@ -79,14 +80,34 @@ class Protection {
     const fixed = [...text.matchAll(this.spans)].map((match) => this.trim(text, match));
     const names = [...(this.names ? text.matchAll(this.names) : [])].map((match) => asSpan(match, "name", match[0]));
     const terms = [...(this.terms ? text.matchAll(this.terms) : [])].map((match) => {
-      const term = match[0].toLowerCase();
-      return asSpan(match, this.inflected.includes(term) ? "inflected" : "term", this.translations.get(term));
+      const [term, isLouder] = this.findTerm(match[0]), translation = this.translations.get(term);
+      if (isLouder) return asSpan(match, "term", toCapitals(translation, data.casings[1]));
+      return asSpan(match, this.inflected.includes(term) ? "inflected" : "term", translation);
     });
     const isName = ({ kind }) => kind === "name", withNames = putOver(fixed, names);
     const found = putOver(withNames.filter((span) => !isName(span)), terms);
     found.push(...withNames.filter((span) => isName(span) && isApart(span, found)));
+    found.push(...this.findUnread(text).filter((span) => isApart(span, found)));
     found.push(...this.findUnknownNames(text).filter((span) => isApart(span, found)));
     return found.sort((first, second) => first.begin - second.begin || first.end - second.end);
+  }
+
+  /** The term that a text has, and true if the text sets it in capitals, unlike the glossary. */
+  findTerm(written) {
+    const small = written.toLowerCase(), isLoud = written === written.toUpperCase() && written !== small;
+    if (this.translations.has(written)) return [written, false];
+    if (this.translations.has(small)) return [small, isLoud && [...written].length > 1];
+    return [[...this.translations.keys()].find((term) => term.toUpperCase() === written), true];
+  }
+
+  /** Words that the models cannot read: find_unread of nmt/text/unread.py. */
+  findUnread(text) {
+    if (!this.letters.size) return [];
+    const isRead = (word) => [...word, ...word.normalize("NFKC").toLowerCase()].some((letter) => this.letters.has(letter));
+    return [...text.matchAll(this.unreadWord)].filter(([word]) => !isRead(word)).reduce((spans, { 0: word, index }) => {
+      const last = spans.at(-1), goesOn = last && !trimBlanks(text.slice(last.end, index)), begin = goesOn ? last.begin : index, end = index + word.length;
+      return [...(goesOn ? spans.slice(0, -1) : spans), { begin, end, text: text.slice(begin, end), kind: "unread" }];
+    }, []);
   }
 
   /** Words with a capital that the models do not know: find_unknown_names of nmt/text/names.py. */
@@ -278,11 +299,21 @@ function putBack(translation, kept, standIns, sentence) {
     else if ((isBesideWord || isBesideSpan) && before === bare && isSpace(lastOf(sentence.slice(0, span.begin)))) before += " ";
     text += before + span.text;
     position = end;
+    // The full stop of the span is that of the sentence too.
+    if (span.text.endsWith(".") && translation[end] === "." && sentence[span.end] !== ".") position += 1;
     if (!isWordCharacter(firstOf(after))) continue;
     if (isGlued(sentence, kept, span.end)) position = translation.length - after.length;
     else if (after === rest && isSpace(firstOf(sentence.slice(span.end)))) text += " ";
   }
-  return { text: text + translation.slice(position), places };
+  return { text: beginLarge(text + translation.slice(position), kept, sentence), places };
+}
+
+/** A translation that begins with a term in small letters begins with a capital, unless its sentence does not. */
+function beginLarge(text, kept, sentence) {
+  const isSmall = (written) => written === written.toLowerCase() && written !== written.toUpperCase();
+  const begin = Math.max(0, text.search(/[\p{L}\p{N}]/u)), [first = ""] = sentence.match(/\p{L}/u) ?? [];
+  const begins = kept.some((span) => span.kind === "term" && isSmall(span.text) && text.startsWith(span.text, begin));
+  return isSmall(first) || !begins ? text : text.slice(0, begin) + text.charAt(begin).toUpperCase() + text.slice(begin + 1);
 }
 
 /** Tokens of a translation with the spans at some places of its text: the first token of each has it, others nothing. */

@@ -79,7 +79,8 @@
   async function translateAsRead({ processor, network, decode, tokens, longest, reserved, reservedIds }, unit, isLatest, showPart) {
     const all = processor.tokenize(unit.text), letters = all.filter((token) => /\p{L}/u.test(token));
     // What has no letters, and what the model cannot read, stays as it is.
-    if (unit.isCopied || processor.encode(letters).every((id) => id === UNK)) return { text: unit.whole, isCopied: true, isUnread: letters.length > 0 && !unit.isCopied };
+    const unknown = processor.encode(letters).filter((id) => id === UNK).length;
+    if (unit.isCopied || unknown === letters.length) return { text: unit.whole, isCopied: true, isUnread: unknown > 0 };
     const src = all.slice(0, longest), cut = all.length > longest && longest;
     const demanded = unit.way === "placeholders" ? processor.encode(unit.standIns.filter(Boolean)) : [];
     const work = search(network, processor.encode(src), decode, { reserved: reservedIds, demanded });

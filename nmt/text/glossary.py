@@ -58,8 +58,7 @@ def read_glossary(path: Path) -> Glossary:
     """
     terms: dict[str, str] = {}
     inflected = set[str]()
-    known: dict[str, _Entry] = {}  # the first of each term, by the term in small letters
-    numbers: dict[str, int] = {}
+    known: dict[str, _Entry] = {}  # the first of each term
     for number, line in read_entries(path):
         fields = [" ".join(field.split()) for field in line.split("\t")]
         if len(fields) not in (2, 3) or not all(fields):
@@ -75,7 +74,7 @@ def read_glossary(path: Path) -> Glossary:
         for text in (term, translation):
             _check_text(path, number, text)
         _check_words(path, number, term)
-        first = known.setdefault(term.lower(), _Entry(number, translation, form))
+        first = known.setdefault(term, _Entry(number, translation, form))
         contradiction = ""
         if first.form != form:
             contradiction = f"{form} here and {first.form}"
@@ -89,14 +88,14 @@ def read_glossary(path: Path) -> Glossary:
         terms[term] = translation
         if form == "inflected":
             inflected.add(term)
-        numbers[term] = number
     if not terms:
         raise DataError(f"{path}: has no entries; write a term, a tab and its translation on each line")
     for term, translation in terms.items():
-        if translation.lower() in known and translation.lower() != term.lower():
+        number = known[term].number
+        if translation.lower() != term.lower() and not known.keys().isdisjoint((translation, translation.lower())):
             raise DataError(
-                f"{path}, line {numbers[term]}: the translation {translation!r} of {term!r} is a term too; leave out "
-                "one of the two"
+                f"{path}, line {number}: the translation {translation!r} of {term!r} is a term too; leave out one of "
+                "the two"
             )
     return Glossary(terms, frozenset(inflected))
 

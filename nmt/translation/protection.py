@@ -11,17 +11,19 @@ import dataclasses
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 
+from nmt.text.casing import Casing, upper
 from nmt.text.glossary import read_glossary, read_names
 from nmt.text.names import find_unknown_names
 from nmt.text.placeholders import annotate
 from nmt.text.spans import find_spans, is_apart, put_over, replace_places
 from nmt.text.tokenizers import WORD_BEGINNING
+from nmt.text.unread import find_unread
 from nmt.translation.words import align_words, count_visible
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ class Kept(NamedTuple):
         begin: Its first character.
         end: The character after its last one.
         text: What the translation has in its place: the same text, or the translation of a term.
-        kind: That of the span, or `term`, or `inflected` for a term whose translation may be inflected.
+        kind: That of the span, or `term`, or `inflected` for a term whose translation may be inflected, or `unread`.
     """
 
     begin: int
@@ -56,12 +58,27 @@ class Kept(NamedTuple):
     kind: str
 
 
+class Knowledge(NamedTuple):
+    """What a model knows of words.
+
+    Attributes:
+        words: The words of its training: other words with a capital are names that it takes over. None looks for none.
+        letters: The letters of its vocabulary: it cannot read words that have none of them. None looks for none.
+        casing: How its translations are set in capitals.
+    """
+
+    words: Collection[str] = ()
+    letters: Collection[str] = ()
+    casing: Casing = ""
+
+
 class Protection:
     """Finds the spans of a text that its translation takes over.
 
     Args:
         names: Words, or several, that stay as they are.
-        terms: Words, or several, with their translations; found in any case.
+        terms: Words, or several, with their translations. The capitals of a term must be in a text too; a text may have
+            more.
         inflected: The terms whose translations may be inflected by a model with marks for terms.
     """
 
@@ -70,37 +87,73 @@ class Protection:
     ) -> None:
         self.names = tuple(names)
         self.terms = dict(terms or {})
-        self.inflected = {term.lower() for term in inflected}
-        self._translations = {term.lower(): translation for term, translation in self.terms.items()}
-        alternatives = "|".join(re.escape(term) for term in sorted(self.terms, key=len, reverse=True))
-        self._pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE) if alternatives else None
+        self.inflected = frozenset(inflected)
+        self._pattern = re.compile(match_terms(self.terms)) if self.terms else None
 
-    def find(self, text: str, known_words: Collection[str] = ()) -> list[Kept]:
+    def find(self, text: str, known: Knowledge = Knowledge()) -> list[Kept]:
         """The spans of a text in order. A user's term or name counts before a span that it contains.
 
         Args:
             text: The text.
-            known_words: The words that a model knows: other words with a capital are names too. None looks for none.
+            known: What the model knows of words.
         """
         spans = find_spans(text, self.names)
         kept = [Kept(*span[:2], text[span.begin : span.end], span.kind) for span in spans]
         if self._pattern is not None:
-            kept = self._put_terms(text, kept)
-        if known_words:
-            unknown = [place for place in find_unknown_names(text, known_words) if is_apart(*place, kept)]
+            kept = self._put_terms(text, kept, known.casing)
+        unread = [place for place in find_unread(text, known.letters) if is_apart(*place, kept)]
+        kept += [Kept(begin, end, text[begin:end], "unread") for begin, end in unread]
+        if known.words:
+            unknown = [place for place in find_unknown_names(text, known.words) if is_apart(*place, kept)]
             kept += [Kept(begin, end, text[begin:end], "name") for begin, end in unknown]
         return sorted(kept)
 
-    def _put_terms(self, text: str, kept: Sequence[Kept]) -> list[Kept]:
+    def _put_terms(self, text: str, kept: Sequence[Kept], casing: Casing) -> list[Kept]:
         """Spans with terms in place of the names that they overlap, and of the other spans that they contain."""
         assert self._pattern is not None
         terms = []
         for match in self._pattern.finditer(text):
-            term = match[0].lower()
-            kind = "inflected" if term in self.inflected else "term"
-            terms.append(Kept(*match.span(), self._translations[term], kind))
+            term, is_louder = self._find_term(match[0])
+            translation = upper(self.terms[term], casing) if is_louder else self.terms[term]
+            kind = "inflected" if term in self.inflected and not is_louder else "term"
+            terms.append(Kept(*match.span(), translation, kind))
         chosen = put_over([span for span in kept if span.kind != "name"], terms)
         return [*chosen, *(span for span in kept if span.kind == "name" and is_apart(span.begin, span.end, chosen))]
+
+    def _find_term(self, written: str) -> tuple[str, bool]:
+        """The term that a text has, and True if the text sets it in capitals, unlike the glossary."""
+        if written in self.terms:
+            return written, False
+        if written.lower() in self.terms:
+            return written.lower(), written.isupper() and len(written) > 1
+        return next(term for term in self.terms if upper(term) == written), True
+
+
+def match_terms(terms: Iterable[str]) -> str:
+    """A pattern of terms, the longest first, each with the capitals that it has, perhaps with more of them.
+
+    `cat` is found in `Cat` and `CAT`, `May` in `MAY` and not in `may`, `US` in no other form.
+    """
+    alternatives = []
+    for term in sorted(terms, key=len, reverse=True):
+        if term.lower() == term:
+            alternatives.append("".join(_in_any_case(letter) for letter in term))
+        else:
+            alternatives += [_escape(term), _escape(upper(term))]
+    return rf"(?<!\w)(?:{'|'.join(alternatives)})(?!\w)"
+
+
+def _in_any_case(letter: str) -> str:
+    """A pattern of a small letter that may be a capital."""
+    capital = letter.upper()
+    if capital == letter or len(capital) > 1 or capital.lower() != letter:
+        return _escape(letter)
+    return f"[{letter}{capital}]"
+
+
+def _escape(text: str) -> str:
+    """A pattern of a text, for JavaScript too, which refuses the backslash that `re.escape` puts before a space."""
+    return re.sub(r"[.^$*+?{}\[\]\\|()/]", r"\\\g<0>", text)
 
 
 def read_protection(keep: Path | None, glossary: Path | None) -> Protection:
@@ -231,6 +284,8 @@ def put_back(
         parts += [before, span.text]
         position = end
         previous = span
+        if span.text.endswith(".") and text[end : end + 1] == "." and sentence[span.end : span.end + 1] != ".":
+            position += 1  # the full stop of the span is that of the sentence too
         rest = text[end:]
         after = rest.lstrip()
         if after[:1].isalnum():
@@ -238,13 +293,23 @@ def put_back(
                 position = len(text) - len(after)
             elif after == rest and sentence[span.end : span.end + 1].isspace():
                 parts.append(" ")
-    whole = "".join([*parts, text[position:]])
+    whole = begin_large("".join([*parts, text[position:]]), kept, sentence)
     tokens = _with_spans(translation.tokens, translation.text, [(begin, end, span.text) for begin, end, span in chosen])
     pairs = zip(kept, stand_ins, strict=True)
     src = _with_source_spans(
         translation.src_tokens, [(symbol, sentence[span.begin : span.end]) for span, symbol in pairs]
     )
     return dataclasses.replace(translation, text=whole, tokens=tokens, src_tokens=src)
+
+
+def begin_large(text: str, kept: Sequence[Kept], sentence: str) -> str:
+    """A translation that begins with a term in small letters begins with a capital, unless its sentence does not."""
+    begin = next((place for place, character in enumerate(text) if character.isalnum()), 0)
+    first = next((character for character in sentence if character.isalpha()), "")
+    terms = [span.text for span in kept if span.kind == "term" and span.text.islower()]
+    if first.islower() or not text.startswith(tuple(terms), begin):
+        return text
+    return text[:begin] + text[begin : begin + 1].upper() + text[begin + 1 :]
 
 
 def _is_glued(sentence: str, kept: Sequence[Kept], edge: int) -> bool:

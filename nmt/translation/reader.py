@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from nmt.search.constraint import DemandedWords
 from nmt.system.errors import CONTROL
@@ -18,10 +18,12 @@ from nmt.text.inflection import has_forms
 from nmt.text.languages import base_language
 from nmt.text.placeholders import MAX_PLACEHOLDERS, TERM_MARKS, make_placeholders
 from nmt.text.sentences import is_in_capitals, is_title, split_tokens, untitle
+from nmt.text.unread import list_letters
 from nmt.text.vocabulary import SPECIAL_TOKENS, UNK_ID
 from nmt.translation.joining import join_sentences
 from nmt.translation.protection import (
     Kept,
+    Knowledge,
     Way,
     annotate_terms,
     choose_numbers,
@@ -138,8 +140,12 @@ class Reader:
         """Those that can stand for spans, in order."""
         if not takes_constraints:
             self.placeholders = []
-        self.known_words = processor.known_words if self.placeholders else frozenset[str]()
-        """The words that the model knows, if it takes over names that are none of them."""
+        self.known = Knowledge(
+            processor.known_words if self.placeholders else frozenset(),
+            frozenset() if dictionary else list_letters(processor.src_vocabulary.tokens[len(SPECIAL_TOKENS) :]),
+            splitter.casings[1] if splitter else "",
+        )
+        """The words that the model knows, if it takes over names that are none of them, and its letters."""
         self.has_term_marks = known.issuperset(TERM_MARKS)
         """True if the model reads the translations of terms beside them."""
         self.reserved = frozenset([*self.placeholders, *(TERM_MARKS if self.has_term_marks else ())])
@@ -202,7 +208,7 @@ class Reader:
         with self._tokenizing:
             text, draft = self._draft(unit.sentence, kept, way)
             (tokens,) = self.processor.tokenize_source([text])
-        return dataclasses.replace(draft, **self._tokens(tokens, draft.is_copied))
+        return self._with_tokens(draft, tokens)
 
     def put_back(self, unit: Unit, translation: Translation) -> Translation | None:
         """A translation of a unit with its spans, in capitals if the unit is; None if a span is missing in it."""
@@ -335,13 +341,13 @@ class Reader:
         return gaps if places else (gaps[0], ""), drafts or [("", Unit([], is_copied=True))]
 
     def _find_spans(self, text: str) -> list[Kept]:
-        """The spans of a text, with the names that a model with placeholders does not know.
+        """The spans of a text, with what the model cannot read, and names that a model with placeholders does not know.
 
         A model without marks for terms has the translations of all terms as they are.
         """
         if self.protection is None:
             return []
-        spans = self.protection.find(text, self.known_words)
+        spans = self.protection.find(text, self.known)
         if self.has_term_marks:
             return spans
         return [_as_term(span) for span in spans]
@@ -406,10 +412,10 @@ class Reader:
         """A unit with its tokens, or its parts if they are too many."""
         parts = [tokens] if draft.is_copied else list(self._cut(tokens))
         if len(parts) == 1:
-            return [dataclasses.replace(draft, **self._tokens(tokens, draft.is_copied))]
+            return [self._with_tokens(draft, tokens)]
         if not draft.kept or self.protection is None:
             return [
-                dataclasses.replace(draft, sentence=self.write_source(part), **self._tokens(part)) for part in parts
+                self._with_tokens(dataclasses.replace(draft, sentence=self.write_source(part)), part) for part in parts
             ]
         # The spans of a part are found again in its text, and each part has stand-ins of its own.
         (whole,) = self.processor.tokenize_source([draft.sentence])
@@ -418,16 +424,20 @@ class Reader:
             kept = tuple(self._find_spans(text))
             read, unit = self._draft(text, kept, self._choose_way(kept))
             (part,) = self.processor.tokenize_source([read])
-            units.append(dataclasses.replace(unit, **self._tokens(part, unit.is_copied)))
+            units.append(self._with_tokens(unit, part))
         return units
 
-    def _tokens(self, tokens: list[str], is_copied: bool = False) -> dict[str, Any]:
-        """Tokens of a unit, and what the model makes of them."""
+    def _with_tokens(self, draft: Unit, tokens: list[str]) -> Unit:
+        """A unit with its tokens: the model does not know those of a word that it cannot read."""
         letters = [token for token in tokens if any(map(str.isalpha, token))]
         ids = self.processor.src_vocabulary.encode(letters)
         unread = ids.count(UNK_ID)
-        is_unread = self.splitter is not None and not self.dictionary and unread == len(ids)
-        return {"tokens": tokens, "is_copied": is_copied or not letters or is_unread, "unread": unread}
+        is_copied = draft.is_copied or not letters
+        if self.splitter is not None and not self.dictionary and unread == len(ids):
+            is_copied = True
+        if not is_copied:
+            unread += sum(len(span.text.split()) for span in draft.kept if span.kind == "unread")
+        return dataclasses.replace(draft, tokens=tokens, is_copied=is_copied, unread=unread)
 
     @property
     def _casings(self) -> tuple[Casing, Casing]:

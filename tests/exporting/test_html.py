@@ -298,7 +298,7 @@ def test_the_page_is_one_small_file_that_loads_nothing(project: Project, transla
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert max(map(len, scripts)) <= 30_000
-    assert sum(map(len, scripts)) <= 120_000
+    assert sum(map(len, scripts)) <= 122_000
     weights = sum(parameter.numel() for parameter in nmt.load(project.run).model.parameters())
     assert len(text) < 1.4 * weights + 400_000
 
@@ -472,6 +472,21 @@ SPANS = [
     ),
     *("<b>old</b>", "**red**", "_not_", "[link](http://a.b)", "<i>2</i>", "(555) 123-4567", "Windows 11", "24/7"),
     *("Zelvandra", "O\u2019Brindle", "Kr\u00e1mov-Liss's", "\u0130zmirli", "Novatrix-like"),
+    *(
+        "us",
+        "US",
+        "MAY",
+        "may",
+        "May",
+        "SEE",
+        "TEACHER",
+        "The",
+        "Acme Inc.",
+        "ACME INC.",
+        "\u00c9t\u00e9 (X)",
+        "\u00c9T\u00c9 (X)",
+    ),
+    *("\u65e5\u672c \u8a9e", "\u041f\u0440\u0438\u0432\u0435\u0442,", "\u03c0", "\uff21\uff22", "x\u65e5"),
 ]
 """Spans of every kind, names and terms of a user, names that no training has, and what looks like them."""
 
@@ -504,6 +519,7 @@ def test_spans_and_terms_are_kept_as_the_reader_does(placeholders: int, browser:
         bias[processor.tgt_vocabulary.encode(make_placeholders(placeholders))] += 8
         bias[EOS_ID] += 30 if placeholders else 0
     terms = {"teacher": "Lehrerin", "he": "Er/Sie", "see": "sehen {x}", "the": "das", "24/7": "rund um die Uhr"}
+    terms |= {"US": "Vereinigte Staaten", "May": "Mai", "Acme Inc.": "Acme Corp.", "\u00e9t\u00e9 (x)": "sommer"}
     protection = Protection(["Tom", "New York", "Windows 11"], terms, ["the"])
     list(html.write(model, tmp_path / "page.html", "int8", protection=protection))
     page = opened(browser, tmp_path / "page.html")
@@ -516,7 +532,7 @@ def test_spans_and_terms_are_kept_as_the_reader_does(placeholders: int, browser:
         f"{json.dumps(texts)}.map((text) => protection.find(decodeControl(text, data.models[0].text.repairs)))"
     )
     decoded = [processor.normalizer.decode(text) for text in texts]
-    spans = [protection.find(text, translator.reader.known_words) for text in decoded]
+    spans = [protection.find(text, translator.reader.known) for text in decoded]
     assert [[(span["text"], span["kind"]) for span in each] for each in found] == [
         [(span.text, span.kind) for span in each] for each in spans
     ]

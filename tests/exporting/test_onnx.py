@@ -170,7 +170,7 @@ def test_weights_that_are_tied_are_stored_once(norm: str, tmp_path: Path) -> Non
 
 
 def test_the_program_translates_as_nmt_does(project: Project, cli: Cli, tmp_path: Path) -> None:
-    lines = ["a b c", "", "h g f e d c", "unknown b", *(letter for letter in "abcdefgh")]
+    lines = ["a b c", "", "h g f e d c", "bad b", *(letter for letter in "abcdefgh")]
     own = [translation.text for translation in nmt.load(project.run, beam_size=1).translate(lines)]
     assert cli("export", "--model", project.run, "--to", "onnx", "--output", tmp_path / "out").code == 0
     program = [sys.executable, "translate.py"]

@@ -24,6 +24,7 @@ from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import EOS_ID, Vocabulary
 from nmt.translation.protection import (
     Kept,
+    Knowledge,
     Protection,
     choose_numbers,
     find_markup,
@@ -181,6 +182,64 @@ def test_a_term_has_its_translation_and_a_name_stays(golden: Translator) -> None
     assert "old dog" in found[0].text
     assert "T. S." in found[1].text
     assert golden.translate("Tom").text == "THOMAS"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tell us of the US, us", ["Staaten"]),
+        ("You may come in May.", ["Mai"]),
+        ("YOU MAY COME TO THE US", ["MAI", "Staaten"]),
+        ("Dogs: a dog, Dog, DOG", ["Hund", "Hund", "HUND"]),
+        ("Go to Go and go", ["Los", "Los", "gehen"]),
+        ("Apple Inc. or APPLE INC. but not apple inc.", ["Apple AG", "APPLE AG"]),
+        ("I was at home (X) and At home (x).", ["zuhause", "zuhause"]),
+    ],
+)
+def test_the_capitals_of_a_term_are_in_the_text_too(text: str, expected: list[str]) -> None:
+    terms = {"US": "Staaten", "May": "Mai", "dog": "Hund", "Go": "Los", "go": "gehen", "Apple Inc.": "Apple AG"}
+    found = Protection(terms=terms | {"at home (x)": "zuhause"}).find(text)
+    assert [span.text for span in found if span.kind == "term"] == expected
+
+
+def test_a_term_in_capitals_follows_the_target_language() -> None:
+    (span,) = Protection(terms={"sign": "işaret i"}).find("SIGN", Knowledge(casing="tr"))
+    assert span.text == "İŞARET İ"
+    (span,) = Protection(terms={"sign": "işaret i"}, inflected=["sign"]).find("Sign", Knowledge(casing="tr"))
+    assert (span.text, span.kind) == ("işaret i", "inflected")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "written", "expected"),
+    [
+        ("Fast dogs run.", "\u27e61\u27e7 Hunde rennen.", "Flinke Hunde rennen."),
+        ("fast dogs run", "\u27e61\u27e7 Hunde rennen", "flinke Hunde rennen"),
+        ("\u201cFast dogs run.\u201d", "\u201e\u27e61\u27e7 Hunde rennen.\u201c", "\u201eFlinke Hunde rennen.\u201c"),
+        ("The dogs run fast.", "Die Hunde rennen \u27e61\u27e7.", "Die Hunde rennen flinke."),
+        ("We like Apple Inc.", "Wir m\u00f6gen \u27e61\u27e7.", "Wir m\u00f6gen Apple AG."),
+        ("iPods run.", "\u27e61\u27e7 laufen.", "iPods laufen."),
+    ],
+)
+def test_a_term_fits_its_place_in_the_translation(sentence: str, written: str, expected: str) -> None:
+    terms = {"fast": "flinke", "Apple Inc.": "Apple AG.", "iPods": "iPods"}
+    kept = Protection(terms=terms).find(sentence)
+    translation = put_back(Translation(written, written.split(), sentence.split()), kept, ["\u27e61\u27e7"], sentence)
+    assert translation is not None
+    assert translation.text == expected
+
+
+@pytest.mark.parametrize("word", ["日本語", "Привет, мир", "日本 語", "ﷺ"])
+def test_words_that_a_model_cannot_read_stay_in_a_sentence_that_it_reads(golden: Translator, word: str) -> None:
+    for model in (golden, with_placeholders(beam_size=2, max_length=20)):
+        sentence = f"I have {word} and the cat ."
+        found = model.translate(sentence)
+        parts = word.split(", ")
+        assert all(part in found.text for part in parts)
+        assert (found.is_copied, found.unread) == (False, len(word.split()))
+        without = model.with_options(model.options)
+        without.reader = without.reader.with_protection(Protection())
+        without.reader.known = Knowledge()
+        assert not any(part in without.translate(sentence).text for part in parts)
 
 
 def test_white_space_around_and_between_sentences_stays(golden: Translator) -> None:
