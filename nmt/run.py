@@ -124,13 +124,15 @@ def check(
             yield Finding("data", None, Message("{error}; nothing else is checked without it", error=error))
             return
         warn_of_changed_sources(config, overrides, settings, directory)
+        from nmt.system.device import restored_products
         from nmt.training.readiness import check_readiness
 
         # torch's settings are changed only while a finding is made, not while the caller has it.
         readiness = check_readiness(settings, directory)
-        while True:
-            with plain_torch():
-                finding = next(readiness, None)
-            if finding is None:
-                return
-            yield finding
+        with restored_products():
+            while True:
+                with plain_torch():
+                    finding = next(readiness, None)
+                if finding is None:
+                    return
+                yield finding

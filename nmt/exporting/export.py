@@ -27,8 +27,8 @@ from nmt.system.surroundings import plain_torch
 log = logging.getLogger(__name__)
 
 DISTIL = (
-    "a config for one: docs/guides/exporting.md, Argos Translate and LibreTranslate; this model's translations can "
-    "teach it: docs/guides/configs.md, One model in place of several"
+    "a config for one: guide to exporting, Argos Translate and LibreTranslate; this model's translations can teach it: "
+    "guide to configs, One model in place of several"
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from nmt.layers.kernels.stepwise import for_steps
 from nmt.layers.layout import Layout
 from nmt.models.base import DecoderMemory, DecoderState
 from nmt.models.seq2seq import Seq2Seq
@@ -71,8 +72,8 @@ Seq2SeqState = tuple[DecoderMemory, DecoderState]
 class Seq2SeqStepper:
     """A `Seq2Seq` for searching.
 
-    It holds the decoder's current weights in a form suited to the steps of a search; later updates of the model's
-    parameters do not affect it.
+    It holds the model's current weights in a form suited to many products; later updates of the model's parameters do
+    not affect it.
 
     Args:
         model: In evaluation mode.
@@ -83,11 +84,12 @@ class Seq2SeqStepper:
     def __init__(self, model: Seq2Seq, *, num_words: int = 1, num_models: int = 1) -> None:
         self.model = model
         with torch.inference_mode():
+            self.encoder = for_steps(model.encoder)
             self.weights = model.decoder.prepare(num_words, num_models)
 
     def start(self, src: Tensor, src_lengths: Tensor) -> Seq2SeqState:
         """Encode the sources; see `Stepper.start`."""
-        return self.model.decoder.start(self.model.encode(src, src_lengths))
+        return self.model.decoder.start(self.encoder(src, src_lengths))
 
     def step(self, words: Tensor, state: Seq2SeqState) -> tuple[Tensor, Tensor, Seq2SeqState]:
         """One step of the decoder; see `Stepper.step`."""
@@ -95,7 +97,8 @@ class Seq2SeqStepper:
         logits, alignment, hypotheses = self.model.decoder.step(words, memory, hypotheses, self.weights)
         exact = torch.promote_types(logits.dtype, torch.float32)
         log_probs = logits.to(exact).log_softmax(dim=-1)
-        log_probs[:, [PAD_ID, BOS_ID]] = -torch.inf  # neither can be part of a translation
+        for impossible in (PAD_ID, BOS_ID):  # neither can be part of a translation
+            log_probs[:, impossible] = -torch.inf
         return log_probs, alignment, (memory, hypotheses)
 
     def select(

@@ -58,6 +58,16 @@ def use_fast_products() -> bool:
     return False
 
 
+@contextlib.contextmanager
+def restored_products() -> Iterator[None]:
+    """Restore after the block what `use_fast_products` sets in it, for all that the program computes later."""
+    before = torch.get_float32_matmul_precision()
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 BFLOAT16_GAIN = 1.25
 """How much faster products must be in bfloat16 for `auto` to choose it; the rest of training stays in float32."""
 

@@ -54,7 +54,7 @@ def train(
     Note:
         Seeds torch's random number generator. Signals are handled in the main thread, while training.
     """
-    from nmt.system.device import fixed_order, resolve_device
+    from nmt.system.device import fixed_order, resolve_device, restored_products
     from nmt.training.directory import claimed
     from nmt.training.distributed import join_workers
 
@@ -70,6 +70,7 @@ def train(
         join_workers(resolve_device(settings.train.device)) as workers,
         claimed(run, settings, folder, workers, overwrite=overwrite, resume=resume) as resuming,
         fixed_order(settings.train.deterministic),
+        restored_products(),
     ):
         if workers.is_first:
             warn_of_changed_sources(config, overrides, settings, folder)

@@ -15,7 +15,7 @@ from nmt.corpus.batch_source import open_batches
 from nmt.corpus.dataset import EncodedPairs, open_data
 from nmt.corpus.noise import Noise, make_noise
 from nmt.models.seq2seq import Seq2Seq
-from nmt.system.device import resolve_device
+from nmt.system.device import resolve_device, restored_products
 from nmt.system.progress import progress_bar
 from nmt.training.consistency import with_consistency
 from nmt.training.distributed import Workers
@@ -87,6 +87,7 @@ def time_updates(
     return Timing(values, len(values) - warm, sum(tokens[warm:]), time.perf_counter() - begins[warm])
 
 
+@restored_products()
 def measure_updates(config: Config, data_directory: Path, limit: float) -> tuple[float, int]:
     """Measure the speed of training by up to 200 ordinary updates.
 

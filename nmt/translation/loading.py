@@ -144,12 +144,11 @@ def open_translator(paths: Sequence[Path], settings: LoadSettings) -> tuple[list
     from nmt.models.lookup import find_model
     from nmt.models.storage import load_model
     from nmt.runtimes.folder import find_runtime, load_export
-    from nmt.system.device import resolve_device, use_fast_products
+    from nmt.system.device import resolve_device
     from nmt.text.dictionary import read_dictionary
     from nmt.translation.translator import Translator
 
     directories = [find_model(path) for path in paths] or [find_model(None)]
-    use_fast_products()
     device = resolve_device(settings.device)
     exports = [directory for directory in directories if find_runtime(directory)]
     if exports and len(directories) > 1:

@@ -48,18 +48,15 @@ def open_workers(work: Callable[[In, Advance], Out], translator: Translator, wor
 
     threads = max(1, torch.get_num_threads() // workers)
     is_exported = not translator.searcher.models
-    prepare = partial(_prepare, threads, torch.get_float32_matmul_precision(), is_exported)
+    prepare = partial(_prepare, threads, is_exported)
     return ProcessPool(work, workers, prepare)
 
 
-def _prepare(
-    threads: int, precision: str, is_exported: bool, work: Callable[[In, Advance], Out]
-) -> Callable[[In, Advance], Out]:
+def _prepare(threads: int, is_exported: bool, work: Callable[[In, Advance], Out]) -> Callable[[In, Advance], Out]:
     """Use so many threads, and open an exported model again: its program's threads are not in a forked process."""
     import torch
 
     torch.set_num_threads(threads)
-    torch.set_float32_matmul_precision(precision)
     if is_exported:
         work = pickle.loads(pickle.dumps(work))
     return work

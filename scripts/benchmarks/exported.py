@@ -25,7 +25,6 @@ from nmt.exporting.formats import find_format
 from nmt.exporting.html import quantize
 from nmt.models.lookup import find_model
 from nmt.models.storage import ModelFolder, SavedModel, load_model
-from nmt.system.device import use_fast_products
 from nmt.text.direction import Direction
 
 BATCH = 64
@@ -78,7 +77,6 @@ def add_command(commands: Commands) -> None:
 def compare_exported(arguments: argparse.Namespace) -> None:
     """Translate the same sentences by every system in interleaved rounds, and print a table."""
     torch.set_num_threads(arguments.threads)
-    use_fast_products()
     saved = load_model(find_model(arguments.model))
     examples = read_split(arguments.data, "test")[: arguments.sentences]
     lines = [example.src for example in examples]

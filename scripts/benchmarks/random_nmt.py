@@ -18,7 +18,6 @@ import torch
 
 from nmt.config import DecodeSection, load_config
 from nmt.models.build import build_model
-from nmt.system.device import use_fast_products
 from nmt.text.processor import TextProcessor
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import Vocabulary
@@ -37,7 +36,6 @@ def translate(request: Mapping[str, Any]) -> dict[str, Any]:
         request: See above.
     """
     lines = Path(request["lines"]).read_text(encoding="utf-8").splitlines()
-    use_fast_products()
     torch.manual_seed(1)
     vocabulary, tokenizer = Vocabulary(f"w{number}" for number in range(request["words"] - 4)), WhitespaceTokenizer()
     section = load_config(request["config"], request["overrides"]).model

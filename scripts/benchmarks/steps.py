@@ -24,7 +24,6 @@ from nmt.evaluation.input_text import read_split
 from nmt.layers.layout import Layout
 from nmt.search.searcher import ModelSearcher
 from nmt.search.stepper import Stepper
-from nmt.system.device import use_fast_products
 
 ENCODER = "encoder, reading sources"
 OTHER = "between batches"
@@ -115,7 +114,6 @@ def add_command(commands: Commands) -> None:
 def measure_steps(arguments: argparse.Namespace) -> None:
     """Search in interleaved rounds, and print a table of the fastest round of each way."""
     torch.set_num_threads(arguments.threads)
-    use_fast_products()
     translator = nmt.load(
         arguments.model,
         beam_size=arguments.beam,

@@ -127,5 +127,5 @@ def test_a_model_of_another_family_is_told_what_keeps_it_and_what_to_do(
     lines = [line.removeprefix("nmt: error: ") for line in errors(refused.err)]
     keys = "model.encoder.kind", "model.decoder.kind", "decode.length_norm"
     assert [line.split(": ")[1] for line in lines[:-1]] == list(keys)
-    assert lines[-1].startswith("a config for one: docs/guides/exporting.md, Argos Translate and LibreTranslate; ")
+    assert lines[-1].startswith("a config for one: guide to exporting, Argos Translate and LibreTranslate; ")
     assert not (tmp_path / "out").exists()

@@ -5,6 +5,7 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 import torch
+from conftest import Project
 from torch import nn
 
 import nmt
@@ -19,6 +20,7 @@ from nmt.system.device import (
     fixed_order,
     resolve_device,
     resolve_precision,
+    restored_products,
     use_fast_products,
 )
 from nmt.system.errors import ConfigError
@@ -186,3 +188,17 @@ def test_a_kernel_without_a_fixed_order_is_refused_by_name() -> None:
         raise RuntimeError(reason)  # as torch does on a GPU
     with pytest.raises(RuntimeError, match=r"^another$"), fixed_order(wanted=True):
         raise RuntimeError("another")
+
+
+def test_fast_products_end_with_what_needs_them(random_data: Project) -> None:
+    before = torch.get_float32_matmul_precision()
+    for name in ("highest", "medium"):
+        torch.set_float32_matmul_precision(name)
+        try:
+            with restored_products():
+                torch.set_float32_matmul_precision("high")
+            assert torch.get_float32_matmul_precision() == name
+            assert list(nmt.check(random_data.config, data=random_data.data))
+            assert torch.get_float32_matmul_precision() == name
+        finally:
+            torch.set_float32_matmul_precision(before)

@@ -97,7 +97,7 @@ def check_class(kind: type[nn.Module], path: Path, describe: Callable[[BaseExcep
         try:
             attention(query, states, mask)
             equation = _find_equation(attention)
-            advice = "one matrix for query and states: give each its own (docs/learn/tutorials.md, 1)"
+            advice = "one matrix for query and states: give each its own (Mistakes of tutorials on attention, 1)"
             problems = [advice] if equation == TIED else []
             return Verdict(equation, [*problems, *_find_problems(attention)])
         except Exception as error:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.layers.kernels.products import pad_rows
+from nmt.layers.kernels.packed import PackedWeight, can_pack
 
 Calls = dict[int, tuple[Tensor, Tensor]]
 """Inputs [..., N, K] and output gradients [..., N, M] of the steps, by step number."""
@@ -32,30 +32,29 @@ class StepWeight:
         self.steps = 0
         self.anchor: Tensor = _Anchor.apply(weight, self.calls)  # type: ignore[no-untyped-call]
         self.matrix = weight.detach()
-        if weight.dim() == 2:  # the CPU multiplies faster by a contiguous W^T, which no gradient needs
-            transposed = device == "cpu" and not self.anchor.requires_grad
-            self.matrix = self.matrix.mT.contiguous().mT if transposed else self.matrix.contiguous()
+        if weight.dim() == 2:
+            self.matrix = self.matrix.contiguous()
+        self.packed = PackedWeight(self.matrix) if can_pack(self.matrix) else None
 
     def __call__(self, inputs: Tensor, bias: Tensor | None = None) -> Tensor:
         """x W^T + b: [..., K] -> [..., M]; [..., N, K] -> [..., N, M] with one W per sentence, then without b."""
-        rows = inputs.flatten(0, -2) if self.matrix.dim() == 2 else inputs
+        rows = inputs.flatten(0, -2) if self.matrix.dim() == 2 and inputs.dim() != 2 else inputs
         if not self.anchor.requires_grad:
             outputs = self.multiply(rows.to(self.matrix.dtype), bias)
         else:
             outputs = _Product.apply(rows, self.anchor, self)  # type: ignore[no-untyped-call]
             if bias is not None:
                 outputs.add_(bias.to(outputs.dtype))  # large tensors, in place
-        return outputs.view(*inputs.shape[:-1], outputs.size(-1))
+        return outputs if rows is inputs else outputs.view(*inputs.shape[:-1], outputs.size(-1))
 
     def multiply(self, inputs: Tensor, bias: Tensor | None = None) -> Tensor:
         """The product itself, without a gradient of W, for inputs in the precision of `matrix`."""
+        if bias is not None:
+            bias = bias.to(inputs.dtype)
+        if self.packed is not None:
+            return self.packed(inputs, bias)
         right = self.matrix.mT
-        rows = inputs
-        # In training a step has the rows of a batch, whatever the step.
-        if not self.anchor.requires_grad and self.matrix.dim() == 2 and inputs.dtype.itemsize <= 2:
-            rows = pad_rows(inputs)
-        outputs = rows @ right if bias is None else torch.addmm(bias.to(rows.dtype), rows, right)
-        return outputs if rows is inputs else outputs[: len(inputs)]
+        return inputs @ right if bias is None else torch.addmm(bias, inputs, right)
 
     def next_step(self) -> int:
         """Number a new step."""

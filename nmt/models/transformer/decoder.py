@@ -15,6 +15,7 @@ from nmt.layers.layout import Layout
 from nmt.layers.output import OutputLayer
 from nmt.layers.positions import PositionedEmbedding
 from nmt.models.base import Decoder, DecoderOutput, DecoderState, EncoderOutput, Head, WordChooser
+from nmt.models.transformer.cache import Prefixes
 from nmt.models.transformer.layer import DecoderLayer
 
 
@@ -40,24 +41,25 @@ class TransformerState(NamedTuple):
     Attributes:
         position: Position of the next word, from 0.
         histories: State of each layer, of the words so far.
-        layout: Which of the R rows belong to which sentence.
+        prefixes: Which words each hypothesis has.
     """
 
     position: int
     histories: tuple[DecoderState, ...]
-    layout: Layout
+    prefixes: Prefixes
 
     def select(self, rows: Tensor, layout: Layout) -> Self:
         """See `nmt.models.base.DecoderState`."""
         histories = tuple(history.select(rows, layout) for history in self.histories)
-        return self._replace(histories=histories, layout=layout)
+        return self._replace(histories=histories, prefixes=self.prefixes.select(rows, layout))
 
     @classmethod
     def join(cls, states: Sequence[Self], layout: Layout) -> Self:
         """See `nmt.models.base.DecoderState`."""
         layers = zip(*(state.histories for state in states), strict=True)
         histories = tuple(layer[0].join(layer, layout) for layer in layers)
-        return cls(states[0].position, histories, layout)
+        prefixes = Prefixes.join([state.prefixes for state in states], layout)
+        return cls(states[0].position, histories, prefixes)
 
 
 class TransformerDecoder(Decoder[TransformerMemory, TransformerState, "TransformerDecoder"]):
@@ -117,7 +119,7 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState, "Transform
         memory = TransformerMemory(tuple(layer.attention.memorize(*source) for layer in self.layers))
         rows = encoded.states.new_empty(len(encoded.states), self.size)
         histories = tuple(layer.history.start(rows) for layer in self.layers)
-        return memory, TransformerState(0, histories, Layout(len(rows)))
+        return memory, TransformerState(0, histories, Prefixes.start(len(rows), rows.device))
 
     def prepare(self, num_words: int = 1, num_models: int = 1) -> "TransformerDecoder":
         """See `Decoder.prepare`."""
@@ -128,13 +130,15 @@ class TransformerDecoder(Decoder[TransformerMemory, TransformerState, "Transform
     ) -> tuple[Tensor, Tensor, TransformerState]:
         """See `Decoder.advance`."""
         rows = self.embedding_dropout(self.embedding(words.unsqueeze(1), state.position)).squeeze(1)  # [R, D]
+        prefixes = state.prefixes.append()
+        allowed = prefixes.allowed
         histories = list[DecoderState]()
         alignments = list[Tensor]()
         for layer, source, history in zip(weights.layers, memory.layers, state.histories, strict=True):
-            rows, alignment, history = layer.step(rows, source, history, state.layout)
+            rows, alignment, history = layer.step(rows, source, history, prefixes.layout, allowed)
             histories.append(history)
             alignments.append(alignment)
-        state = TransformerState(state.position + 1, tuple(histories), state.layout)
+        state = TransformerState(state.position + 1, tuple(histories), prefixes)
         return self.readout(rows), alignments[self.aligned], state
 
     def forward(

@@ -81,8 +81,17 @@ class History(nn.Module, ABC, Generic[State]):
         """The state before the first word, with one row for each of some vectors [R, D] on the device of a step."""
 
     @abstractmethod
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """The next position of each row: [R, D] and a state -> [R, D] and the new state."""
+    def step(self, inputs: Tensor, state: State, allowed: Tensor) -> tuple[Tensor, State]:
+        """The next position of each row.
+
+        Args:
+            inputs: [R, D].
+            state: State before the step.
+            allowed: See `Prefixes.allowed`, of prefixes with the new word.
+
+        Returns:
+            [R, D] and the new state.
+        """
 
 
 class CausalSelfAttention(History[Cache]):
@@ -107,14 +116,13 @@ class CausalSelfAttention(History[Cache]):
         rows = len(like)
         heads = self.attention.num_heads
         no_words = like.new_empty(rows, heads, 0, like.size(1) // heads)
-        no_prefixes = torch.empty(rows, 0, dtype=torch.bool, device=like.device)
-        return Cache(no_words, no_words, no_prefixes, Layout(rows))
+        return Cache(no_words, no_words, Layout(rows))
 
-    def step(self, inputs: Tensor, state: Cache) -> tuple[Tensor, Cache]:
+    def step(self, inputs: Tensor, state: Cache, allowed: Tensor) -> tuple[Tensor, Cache]:
         """See `History.step`."""
         queries, keys, values = self.attention.split(state.layout.to_grid(inputs))  # [R, D] -> [B, heads, N, d] each
         state = state.append(keys, values)
-        outputs = self.attention.attend(queries, state.keys, state.values, state.allowed)
+        outputs = self.attention.attend(queries, state.keys, state.values, allowed)
         return state.layout.to_rows(outputs), state
 
 
@@ -173,9 +181,11 @@ class DecoderLayer(nn.Module):
         inputs = self.attention_residual.leave(inputs, contexts)
         return self.feed_forward(inputs), alignments
 
-    def step(self, inputs: Tensor, memory: Memory, state: Any, layout: Layout) -> tuple[Tensor, Tensor, Any]:
+    def step(
+        self, inputs: Tensor, memory: Memory, state: Any, layout: Layout, allowed: Tensor
+    ) -> tuple[Tensor, Tensor, Any]:
         """One position of each row: [R, D] -> [R, D], alignment [R, heads, S] and the new state of the history."""
-        outputs, state = self.history.step(self.history_residual.enter(inputs), state)
+        outputs, state = self.history.step(self.history_residual.enter(inputs), state, allowed)
         inputs = self.history_residual.leave(inputs, outputs)
         queries = layout.to_grid(self.attention_residual.enter(inputs))  # [R, D] -> [B, N, D]
         contexts, alignments, _ = self.attention.attend(queries, memory, {})

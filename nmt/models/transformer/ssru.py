@@ -37,7 +37,7 @@ class SSRU(History[RowState]):
         """See `History.start`."""
         return RowState(torch.zeros_like(like))
 
-    def step(self, inputs: Tensor, state: RowState) -> tuple[Tensor, RowState]:
+    def step(self, inputs: Tensor, state: RowState, allowed: Tensor) -> tuple[Tensor, RowState]:
         """See `History.step`."""
         gate = self.forget(inputs).sigmoid()
         cells = gate * state.vectors + (1 - gate) * self.candidate(inputs)

@@ -60,7 +60,7 @@ CASES = {
         + MASK
         + RETURN,
         "the additive score with tied matrices, one matrix for query and states: give each its own "
-        "(docs/learn/tutorials.md, 1); U.weight, U.bias: has no gradient, so nothing reads it",
+        "(Mistakes of tutorials on attention, 1); U.weight, U.bias: has no gradient, so nothing reads it",
     ),
     "no mask": (
         "    def forward(self, query, states):\n" + DOT + RETURN,
