@@ -8,7 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from nmt.corpus.prepare import find_prepared_data, warn_of_changed_sources
+from nmt.corpus.prepare import find_prepared_data, warn_of_changed_sources, warn_of_other_parent
 from nmt.evaluation.evaluate import evaluate
 from nmt.inspection.report_command import report
 from nmt.system.errors import DataError, as_nmt_errors
@@ -124,6 +124,7 @@ def check(
             yield Finding("data", None, Message("{error}; nothing else is checked without it", error=error))
             return
         warn_of_changed_sources(config, overrides, settings, directory)
+        warn_of_other_parent(settings, directory)
         from nmt.system.device import restored_products
         from nmt.training.readiness import check_readiness
 

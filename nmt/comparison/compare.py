@@ -265,7 +265,7 @@ def _prepare_data(trial: Trial, directory: Path, split: str, output: Path) -> st
     from nmt.corpus.dataset import open_data
     from nmt.corpus.marker_schema import MARKER as DATA_MARKER
     from nmt.corpus.marker_schema import combine_checksums
-    from nmt.corpus.prepare import check_parent_of_data, fit_to_data, write_data
+    from nmt.corpus.prepare import check_parent_of_data, fit_to_data, warn_of_other_parent, write_data
     from nmt.training.setup import with_text_of
 
     if not (directory / DATA_MARKER).is_file():
@@ -274,6 +274,7 @@ def _prepare_data(trial: Trial, directory: Path, split: str, output: Path) -> st
         _warn_of_changed_sources(directory, output)
     data = open_data(directory)
     check_parent_of_data(trial.config, directory)
+    warn_of_other_parent(trial.config, directory)
     with_text_of(fit_to_data(trial.config, directory), data)
     if not (directory / f"{split}.jsonl").is_file():
         raise DataError(

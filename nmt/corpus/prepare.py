@@ -255,8 +255,6 @@ def _record_parent(config: Config) -> ParentRecord | None:
 def check_parent_of_data(config: Config, directory: Path) -> None:
     """Refuse new weights for data that was prepared for a parent, unless the config asks for them.
 
-    A parent other than that of the data is logged.
-
     Args:
         config: Config of a run, before defaults take the place of values that it does not set.
         directory: Its data directory.
@@ -265,7 +263,7 @@ def check_parent_of_data(config: Config, directory: Path) -> None:
         ConfigError: The data has a parent and the config says nothing of one.
     """
     from nmt.config import read_config
-    from nmt.config.parent import find_weights, settings_of_recorded
+    from nmt.config.parent import settings_of_recorded
     from nmt.corpus.marker_schema import CONFIG, read_marker
 
     there = read_marker(directory).parent
@@ -296,8 +294,24 @@ def check_parent_of_data(config: Config, directory: Path) -> None:
             directory=directory,
             pieces=setting(parent__pieces="own"),
         )
+
+
+def warn_of_other_parent(config: Config, directory: Path) -> None:
+    """Warn of data that was prepared for a parent with other weights than that of a run.
+
+    Args:
+        config: Config of the run.
+        directory: Its data directory.
+    """
+    from nmt.config.parent import find_weights
+    from nmt.corpus.marker_schema import read_marker
+
+    there = read_marker(directory).parent
+    run = config.parent.run
+    if there is None or run is None or Path(run) == Path(there.run):
+        return
     weights = find_weights(run)
-    if Path(run) != Path(there.run) and weights is not None and sha256(weights) != there.weights:
+    if weights is not None and sha256(weights) != there.weights:
         log.warning(f"{directory}: was prepared from {there.run}, but the config names the parent {run}")
 
 

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.corpus.prepare import find_prepared_data, warn_of_changed_sources
+from nmt.corpus.prepare import find_prepared_data, warn_of_changed_sources, warn_of_other_parent
 from nmt.system.errors import ConfigError, RunInterrupted, as_nmt_errors, when_out_of_memory
 from nmt.system.files import AnyPath
 from nmt.system.messages import Parameter
@@ -74,6 +74,7 @@ def train(
     ):
         if workers.is_first:
             warn_of_changed_sources(config, overrides, settings, folder)
+            warn_of_other_parent(settings, folder)
         return _train(settings, folder, run, workers, resuming=resuming)
 
 
