@@ -36,15 +36,44 @@ def is_untranslated(name: str, attributes: Mapping[str, str]) -> bool:
     return name in UNTRANSLATED or is_marked or "notranslate" in attributes.get("class", "").lower().split()
 
 
+LONGEST_FOOTNOTE = 16
+"""Pieces of a reference to a footnote, with the link and the brackets that an encyclopedia puts around its number."""
+
+
 def join_footnotes(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Pieces in which a reference to a footnote is a single one: it is no running text."""
     position = 0
     while position < len(pieces):
-        start, *rest = pieces[position : position + 3]
-        is_raised = start.kind == "start" and start.content.startswith("<sup") and len(rest) == 2
-        if is_raised and rest[0].kind == "text" and rest[1].kind == "end" and FOOTNOTE.fullmatch(rest[0].content):
-            yield Piece("".join(piece.source for piece in (start, *rest)), "single")
-            position += 3
-        else:
-            yield start
+        end = _find_end_of_footnote(pieces, position)
+        if end is None:
+            yield pieces[position]
             position += 1
+        else:
+            yield Piece("".join(piece.source for piece in pieces[position:end]), "single")
+            position = end
+
+
+def _find_end_of_footnote(pieces: Sequence[Piece], begin: int) -> int | None:
+    """The position behind a `<sup>` that refers to a footnote, or behind the link around it; None if none begins."""
+    if pieces[begin].kind != "start":
+        return None
+    if re.match(r"<a\s", pieces[begin].content):
+        end = _find_end_of_footnote(pieces, begin + 1)
+        return end + 1 if end is not None and pieces[end].kind == "end" else None
+    if not re.match(r"<sup\b", pieces[begin].content):
+        return None
+    open_elements = 0
+    text = ""
+    for position, piece in enumerate(pieces[begin : begin + LONGEST_FOOTNOTE], begin):
+        match piece.kind:
+            case "start":
+                open_elements += 1
+            case "end":
+                open_elements -= 1
+            case "text":
+                text += piece.content
+            case _:
+                return None
+        if not open_elements:
+            return position + 1 if FOOTNOTE.fullmatch(text) else None
+    return None

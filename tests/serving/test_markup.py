@@ -129,18 +129,25 @@ def test_no_tag_is_put_into_a_span(source: str) -> None:
     assert "<x/>" not in found
 
 
+OLD_SHE_SLEEPS = "I am old. She sleeps."
+
+
 @pytest.mark.parametrize(
     ("source", "texts"),
     [
         ("I am old.<sup>1</sup> She sleeps.", ["I am old. She sleeps."]),
         ("x<sup>2</sup> and 10<sup>th and</sup> a<sup>[12]</sup>", ["x and 10th and a"]),
+        ('I am old.<sup id="r"><a href="#1">[1]</a></sup> She<a href="#2"><sup>2</sup></a> sleeps.', [OLD_SHE_SLEEPS]),
+        ('I am old.<sup><a href="#1"><i>[</i>1<i>]</i></a></sup> She <a href="#2">sleeps</a>.', [OLD_SHE_SLEEPS]),
+        ('I am<a href="#2"><sup>th</sup></a> old. <a href="#3"><sup>1</sup> She sleeps.</a>', ["I amth old. She sleeps."]),
         ("<ruby>book<rp>(</rp><rt>livre</rt><rp>)</rp></ruby> is old", ["book is old"]),
     ],
 )
 def test_footnotes_and_ruby_are_no_running_text(source: str, texts: list[str]) -> None:
     document = read_html(source)
     assert document.texts == texts
-    kept = re.findall(r"<rt>.*?</rt>|<sup>[\[\d\]]+</sup>", source)
+    kept = re.findall(r"<rt>.*?</rt>|<sup[^>]*>(?:<[ai][^>]*>)*[\[\d\]]+(?:</[^>]+>)+", source)
+    assert len(kept) == source.count("<rt>") + len(re.findall(r"<sup", source)) - source.count("th")
     assert all(shout(document).count(part) == 1 for part in kept)
 
 
