@@ -139,7 +139,7 @@ OLD_SHE_SLEEPS = "I am old. She sleeps."
         ("x<sup>2</sup> and 10<sup>th and</sup> a<sup>[12]</sup>", ["x and 10th and a"]),
         ('I am old.<sup id="r"><a href="#1">[1]</a></sup> She<a href="#2"><sup>2</sup></a> sleeps.', [OLD_SHE_SLEEPS]),
         ('I am old.<sup><a href="#1"><i>[</i>1<i>]</i></a></sup> She <a href="#2">sleeps</a>.', [OLD_SHE_SLEEPS]),
-        ('I am<a href="#2"><sup>th</sup></a> old. <a href="#3"><sup>1</sup> She sleeps.</a>', ["I amth old. She sleeps."]),
+        ('I am<a href="#2"><sup>th</sup></a> old. <a href="#3"><sup>1</sup> He.</a>', ["I amth old. He."]),
         ("<ruby>book<rp>(</rp><rt>livre</rt><rp>)</rp></ruby> is old", ["book is old"]),
     ],
 )
