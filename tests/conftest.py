@@ -172,6 +172,14 @@ def refusal(cli: Cli) -> Refusal:
     return run
 
 
+@pytest.fixture(autouse=True)
+def full_precision() -> Iterator[None]:
+    """Every test multiplies as a fresh process does, whatever a test before it left half-way."""
+    torch.set_float32_matmul_precision("highest")
+    yield
+    torch.set_float32_matmul_precision("highest")
+
+
 def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Wait until a condition is met in another thread or process."""
     end = time.monotonic() + seconds

@@ -93,7 +93,7 @@ def test_preprocessing(project: Project, tmp_path: Path) -> None:
 @needs_linux
 def test_there_may_be_no_advice(project: Project) -> None:
     """Nothing about a finished model makes it smaller."""
-    assert run_limited("command", 1, "translate", "a b", "--model", project.run) == "out of memory"
+    assert run_limited("command", 2, "translate", "a b", "--model", project.run) == "out of memory"
 
 
 @pytest.mark.parametrize(

@@ -236,11 +236,7 @@ def test_a_random_model_translates_to_one_length(
     request = {"config": str(ours.write_config(tmp_path)), "overrides": ours.OVERRIDES["ssru"], "words": 12}
     request |= {"lines": str(tmp_path / "lines"), "precision": "float32", "beam": 2, "batch_size": 2, "length": 5}
     monkeypatch.setattr(sys, "argv", ["random_nmt.py", json.dumps(request)])
-    before = torch.get_float32_matmul_precision()
-    try:
-        random_nmt.main()
-    finally:
-        torch.set_float32_matmul_precision(before)
+    random_nmt.main()
     reply = json.loads(capsys.readouterr().out)
     assert reply["seconds"] > 0
     assert 4 <= reply["shortest"] <= reply["longest"] == 5
@@ -429,11 +425,7 @@ def test_steps_of_a_search_are_shown_batch_by_batch_and_together(
 ) -> None:
     command = ["benchmark.py", "steps", "--model", str(project.run), "--data", str(project.data)]
     monkeypatch.setattr(sys, "argv", [*command, "--sentences", "20", "--batch-size", "4", "--rounds", "1"])
-    before = torch.get_float32_matmul_precision()
-    try:
-        benchmark.main()
-    finally:
-        torch.set_float32_matmul_precision(before)
+    benchmark.main()
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     rows = [line.strip("| ").split(" | ") for line in lines[2:]]
     table = {name: [cell.strip() for cell in cells] for name, *cells in rows}

@@ -1,5 +1,4 @@
 import itertools
-from collections.abc import Iterator
 from importlib.metadata import version
 
 import numpy as np
@@ -25,13 +24,6 @@ from nmt.system.device import (
 )
 from nmt.system.errors import ConfigError
 from nmt.training.loop import Reported, start, training_events
-
-
-@pytest.fixture
-def precision() -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
-    yield
-    torch.set_float32_matmul_precision(before)
 
 
 def test_auto_is_an_available_device() -> None:
@@ -60,7 +52,6 @@ def test_an_absent_device_is_refused(name: str, message: str) -> None:
         resolve_device(name)
 
 
-@pytest.mark.usefixtures("precision")
 @pytest.mark.parametrize("shape", [(256, 256, 256), (64, 512, 1000), (33, 100, 7), (1, 300, 512)])
 def test_fast_products_are_as_exact_as_fp32(shape: tuple[int, int, int]) -> None:
     use_fast_products()
@@ -72,7 +63,6 @@ def test_fast_products_are_as_exact_as_fp32(shape: tuple[int, int, int]) -> None
         assert float((found.double() - exact).norm() / exact.norm()) < 2e-6
 
 
-@pytest.mark.usefixtures("precision")
 @pytest.mark.parametrize("module", [nn.LSTM, nn.GRU])
 def test_fast_products_leave_recurrent_layers_exact(module: type[nn.LSTM] | type[nn.GRU]) -> None:
     use_fast_products()
@@ -84,7 +74,6 @@ def test_fast_products_leave_recurrent_layers_exact(module: type[nn.LSTM] | type
     assert float((found.double() - exact).norm() / exact.norm()) < 1e-5
 
 
-@pytest.mark.usefixtures("precision")
 def test_the_switch_says_whether_it_stays_on() -> None:
     torch.set_float32_matmul_precision("highest")
     stays = use_fast_products()
@@ -191,14 +180,10 @@ def test_a_kernel_without_a_fixed_order_is_refused_by_name() -> None:
 
 
 def test_fast_products_end_with_what_needs_them(random_data: Project) -> None:
-    before = torch.get_float32_matmul_precision()
     for name in ("highest", "medium"):
         torch.set_float32_matmul_precision(name)
-        try:
-            with restored_products():
-                torch.set_float32_matmul_precision("high")
-            assert torch.get_float32_matmul_precision() == name
-            assert list(nmt.check(random_data.config, data=random_data.data))
-            assert torch.get_float32_matmul_precision() == name
-        finally:
-            torch.set_float32_matmul_precision(before)
+        with restored_products():
+            torch.set_float32_matmul_precision("high")
+        assert torch.get_float32_matmul_precision() == name
+        assert list(nmt.check(random_data.config, data=random_data.data))
+        assert torch.get_float32_matmul_precision() == name
