@@ -25,11 +25,12 @@ from nmt.text.names import PART, WORD
 from nmt.text.normalization import DASHES, DOUBLE_QUOTES, INVISIBLE, SINGLE_QUOTES, WINDOWS_1252, Normalizer
 from nmt.text.placeholders import TERM_MARKS
 from nmt.text.processor import TextProcessor
-from nmt.text.spans import AFTER, PATTERN, PICTURES
+from nmt.text.spans import AFTER, BLOCK, PATTERN, PICTURES
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer
 from nmt.text.unread import WORD as UNREAD_WORD
-from nmt.translation.protection import CLOSING, NUMBERS, OPENING, PAIRED_MARKS, Protection, match_terms
+from nmt.translation.protection import CLOSING, NUMBERS, OPENING, PAIRED_MARKS, STOPS, Protection, match_terms
 from nmt.translation.reader import Reader
+from nmt.translation.words import MARKS
 
 FOLDER = Path(__file__).parent
 NETWORK = ("layers.js", "recurrent.js", "transformer.js", "network.js")
@@ -172,7 +173,7 @@ def _describe_protection(protection: Protection, readers: Sequence[Reader]) -> d
         "pattern": as_javascript(PATTERN.pattern),
         "pictures": as_javascript(PICTURES),
         "pairedMarks": PAIRED_MARKS,
-        "word": as_javascript(r"\w"),
+        "word": as_javascript(r"[^\W_]"),
         "nameWord": as_javascript(WORD),
         "namePart": as_javascript(PART),
         "knownWords": " ".join(sorted(frozenset().union(*known_words))) if all(known_words) else "",
@@ -181,6 +182,9 @@ def _describe_protection(protection: Protection, readers: Sequence[Reader]) -> d
         "after": AFTER,
         "numbers": NUMBERS,
         "closing": CLOSING,
+        "stops": STOPS,
+        "marks": MARKS,
+        "block": as_javascript(BLOCK),
         "opening": OPENING,
         "control": CONTROL.pattern,
         "names": protection.names,

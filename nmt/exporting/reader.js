@@ -3,7 +3,7 @@
 
 const LETTERS = /\p{L}+/gu, SHORT = 3, RARE = 1 << 24; // words; letters of the longest that need no capital; more than any id
 const NEXT_WAY = { placeholders: "without", plain: "numbers", numbers: "without" }; // how a sentence is read again that lost a span
-const protection = new Protection(data.protection), CONTROL = new RegExp(data.protection.control, "gu");
+const protection = new Protection(data.protection), CONTROL = new RegExp(data.protection.control, "gu"), LINE_BREAK = new RegExp(data.protection.block, "u");
 
 /** True if a text has at least two words and all of them are in capitals. Words without letters are ignored. */
 function isInCapitals(text) {
@@ -33,7 +33,7 @@ const QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a", DASH
 const OPENING = `(\\[\\{\u300c\u300e\uff08\u00bf\u00a1${DASHES}`;
 const BOUNDARY = new RegExp(
   `(?<![${END_MARKS}${WIDE_MARKS}])(?<end>[${END_MARKS}${WIDE_MARKS}]+)` +
-  `(?:(?<=[${WIDE_MARKS}])[\u2019\u201d\u300d\u300f\uff09]*\\s*|(?<=[${END_MARKS}])[${QUOTES})\\]\\}]*\\s+)` +
+  `(?:(?<=[${WIDE_MARKS}])[\u2019\u201d\u300d\u300f\uff09]*\\s*|(?<=[${END_MARKS}])[${QUOTES})\\]\\}]*(?:\\[\\^?[\\p{L}\\p{N}_]{1,20}\\]){0,9}\\s+)` +
   `(?=(?:[${DASHES}]\\s+)?[${QUOTES}${OPENING}]*(?<first>[^\\s${END_MARKS}${WIDE_MARKS}]))`, "gu");
 const EMOJI = new RegExp(`[${data.protection.pictures}][${data.protection.pictures}${END_MARKS}${WIDE_MARKS}\ufe0e\ufe0f\u200d\u20e3\\s]*`, "gu");
 const rules = data.abbreviations && Object.fromEntries(Object.entries(data.abbreviations).map(([name, words]) => [name, Array.isArray(words) ? new Set(words) : words]));
@@ -74,12 +74,13 @@ function withoutLineBreaks(text) {
 
 /** The sentences of a line with their spans, and what stands in front of each, and behind the last. */
 function split(text) {
-  const cuts = [0], spans = protection.find(text);
+  const ends = [], spans = protection.find(text), isBreak = ({ kind, text: written }) => (kind === "tag" ? LINE_BREAK.test(written) : ["\\n", "\\r", "|"].includes(written));
   for (const match of text.matchAll(BOUNDARY)) {
     const begun = match.index + match[0].length, isInside = spans.some(({ begin, end }) => begin < begun && begun < end);
-    if (!isInside && endsSentence(text, match, begun)) cuts.push(begun);
+    if (!isInside && endsSentence(text, match, begun)) ends.push(begun);
   }
-  cuts.push(text.length);
+  for (const { begin, end } of spans.filter(isBreak)) ends.push(begin, end);
+  const cuts = [...new Set([0, ...ends, text.length])].sort((one, other) => one - other);
   const places = cuts.slice(1).flatMap((end, n) => withoutEmoji(text, cuts[n], end));
   const edges = [0, ...places.flat(), text.length];
   return {
@@ -169,7 +170,7 @@ function finish({ text: written, src, tgt, rows }, { way, standIns, spans, annot
     text = whole.text;
   }
   if (!placed.length) return text;
-  return protection.place(text, annotated, placed, alignWords(processor.splitWords(takeOut(annotated, placed)), splitWords(text), srcTokens, tokens, rows));
+  return protection.place(text, annotated, placed, alignWords(processor.splitWords(takeOut(annotated, placed)), splitWords(text), srcTokens, tokens, rows), others.map((span) => span.text));
 }
 
 /** A text in small letters but for its first one. */

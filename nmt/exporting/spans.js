@@ -60,14 +60,14 @@ function isGlued(sentence, kept, edge) {
 
 /** Finds the spans of a text: terms, then names, then addresses, numbers and other marks around them. */
 class Protection {
-  constructor({ pattern, word, nameWord, namePart, knownWords, unreadWord, letters, after, numbers, closing, opening, names, terms, termPattern, inflected }) {
-    Object.assign(this, { after, numbers, closing, opening, inflected });
+  constructor({ pattern, word, nameWord, namePart, knownWords, unreadWord, letters, after, numbers, closing, stops, opening, names, terms, termPattern, inflected }) {
+    Object.assign(this, { after, numbers, closing, stops, opening, inflected });
     this.nameWord = new RegExp(nameWord, "gu");
     this.namePart = new RegExp(namePart, "gu");
     this.known = new Set(knownWords.split(" ").filter(Boolean));
     this.unreadWord = new RegExp(unreadWord, "gu");
     this.letters = new Set(letters);
-    this.spans = new RegExp(pattern, "giu");
+    this.spans = new RegExp(pattern, "gu");
     const any = (texts) => [...texts].sort((first, second) => [...second].length - [...first].length).map(escapePattern).join("|");
     this.names = names.length ? new RegExp(`(?<!${word})(?:${any(names)})(?!${word})`, "gu") : null;
     this.terms = termPattern && new RegExp(termPattern, "gu");
@@ -148,9 +148,9 @@ class Protection {
   insert(text, offset, span, kept, sentence) {
     const before = trimBlanks(text.slice(0, offset), false, true), after = trimBlanks(text.slice(offset), true, false);
     const pairs = findPairs(kept), isOpening = pairs.some(([opening]) => opening === span), isClosing = pairs.some(([, closing]) => closing === span);
-    const isOpen = !before || (isClosing && !isSpace(lastOf(sentence.slice(0, span.begin)))) || this.opening.includes(lastOf(before)) || isGlued(sentence, kept, span.begin) ||
+    const isOpen = !before || lastOf(before) === lastOf(sentence.slice(0, span.begin)) || (isClosing && !isSpace(lastOf(sentence.slice(0, span.begin)))) || this.opening.includes(lastOf(before)) || isGlued(sentence, kept, span.begin) ||
       kept.some((neighbour) => neighbour.end === span.begin && before.endsWith(neighbour.text));
-    const isClosed = !after || (isOpening && !isSpace(firstOf(sentence.slice(span.end)))) || this.closing.includes(firstOf(after)) || isGlued(sentence, kept, span.end) ||
+    const isClosed = !after || firstOf(after) === firstOf(sentence.slice(span.end)) || (isOpening && !isSpace(firstOf(sentence.slice(span.end)))) || this.closing.includes(firstOf(after)) || isGlued(sentence, kept, span.end) ||
       kept.some((neighbour) => neighbour.begin === span.end && after.startsWith(neighbour.text));
     return before + (isOpen ? "" : " ") + span.text + (isClosed ? "" : " ") + after;
   }
@@ -159,38 +159,44 @@ class Protection {
    *
    * `links` are pairs of a source word and a target word. A span stands behind the translation of the word in front of
    * it, and at the end if nothing follows it. Two that open and close a part stand around the translations of its words.
+   * The translation has the spans `written`; none is put into them.
    */
-  place(translation, sentence, kept, links) {
-    const words = [...translation.matchAll(NOT_BLANK)], targets = new Map();
-    for (const [source, target] of links) targets.set(source, [...targets.get(source) ?? [], target]);
+  place(translation, sentence, kept, links, written) {
+    const words = [...translation.matchAll(NOT_BLANK)], targets = new Map(), texts = new Set(written);
+    const whole = [...texts].flatMap((text) => [...translation.matchAll(new RegExp(escapePattern(text), "gu"))].map(({ index }) => [index, index + text.length]));
+    for (const [source, target] of linkSameWords(links, splitWords(takeOut(sentence, kept)), splitWords(translation), texts)) targets.set(source, [...targets.get(source) ?? [], target]);
     const reach = new Map([...targets].map(([source, linked]) => [source, Math.max(...linked)]));
-    const offsets = new Map(kept.map((span, number) => [span, this.findPlace(sentence, kept, number, words, reach)]));
+    const offsets = new Map(kept.map((span, number) => [span, this.findPlace(sentence, kept, number, words, reach, whole)]));
     for (const [opening, closing] of findPairs(kept)) {
       const enclosed = findEnclosed(sentence, kept, opening, closing).flatMap((source) => targets.get(source) ?? []);
       let places = [offsets.get(opening), offsets.get(closing)].sort((one, other) => one - other);
-      if (enclosed.length) places = [words[Math.min(...enclosed)].index, this.findEnd(words[Math.max(...enclosed)])];
+      if (enclosed.length) places = [words[Math.min(...enclosed)].index, this.findEnd(words[Math.max(...enclosed)], whole)];
       offsets.set(opening, places[0]).set(closing, places[1]);
     }
     const order = [...kept].sort((first, second) => offsets.get(second) - offsets.get(first) || second.begin - first.begin);
     return order.reduce((text, span) => this.insert(text, offsets.get(span), span, kept, sentence), translation);
   }
 
-  /** The end of a word without the marks behind it. */
-  findEnd(word) {
-    return word.index + trimEnd(word[0], this.closing).length;
+  /** The end of a word without the marks behind it, and not inside a span. */
+  findEnd(word, whole) {
+    const bare = word.index + trimEnd(word[0], this.closing).length;
+    return whole.find(([begin, end]) => begin < bare && bare < end)?.[1] ?? bare;
   }
 
   /** The character of a translation in front of which a span is put. */
-  findPlace(sentence, kept, number, words, reach) {
+  findPlace(sentence, kept, number, words, reach, whole) {
     const { begin, end } = kept[number], before = splitWords(takeOut(sentence.slice(0, begin), kept.slice(0, number)));
     const later = kept.slice(number + 1).map((span) => ({ ...span, begin: span.begin - end, end: span.end - end }));
     if (!words.length || !before.length) return 0;
-    // Only marks follow: they stay behind the span.
-    if (![...takeOut(sentence.slice(end), later)].some(isWordCharacter)) return this.findEnd(words.at(-1));
+    // What follows stays behind the span, and a stop in front of it.
+    if (![...takeOut(sentence.slice(end), later)].some(isWordCharacter)) {
+      const last = words.at(-1);
+      return this.stops.includes(lastOf(before.at(-1))) ? last.index + last[0].length : this.findEnd(last, whole);
+    }
     for (let word = before.length - 1; word >= 0; word--) {
       if (!reach.has(word)) continue;
       const target = words[reach.get(word)];
-      return isWordCharacter(lastOf(before.at(-1))) ? this.findEnd(target) : target.index + target[0].length;
+      return isWordCharacter(lastOf(before.at(-1))) ? this.findEnd(target, whole) : target.index + target[0].length;
     }
     return 0;
   }
@@ -361,6 +367,18 @@ function alignWords(src, tgt, srcTokens, tgtTokens, rows) {
   });
   const best = (sums) => [...sums].reduce((most, sum) => (sum[1] > most[1] || (sum[1] === most[1] && sum[0] < most[0]) ? sum : most))[0];
   return [...weights].filter(([, sums]) => sums.size).map(([target, sums]) => [best(sums), target]);
+}
+
+/** Links in which a span of the source leads to the same span only: link_same_words of nmt/translation/words.py. */
+function linkSameWords(links, source, target, spans) {
+  const { marks } = data.protection, bare = (word) => trimEnd([...trimEnd([...word].reverse(), marks)].reverse().join(""), marks) || word;
+  const names = new Set([...spans].map(bare)), places = Map.groupBy(source.keys(), (number) => bare(source[number]));
+  const same = target.map((word) => (names.has(bare(word)) ? places.get(bare(word)) ?? [] : [])), taken = new Set(same.flat());
+  return target.flatMap((_, number) => {
+    const found = links.filter(([, linked]) => linked === number), right = found.filter(([place]) => same[number].includes(place));
+    if (same[number].length) return right.length ? right : [[same[number][0], number]];
+    return found.filter(([place]) => !taken.has(place));
+  });
 }
 
 /** Number of the characters of a text that are seen. */

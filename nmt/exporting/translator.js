@@ -113,9 +113,10 @@
     const say = (text) => { at("asked").textContent = text; };
     const show = (n, begun = lines, part = "") => {
       const written = begun.map(({ done, gaps, sentences }, line) => {
-        const isLast = line === begun.length - 1, texts = done.map((each) => each[n].text);
-        if (isLast && part) texts.push(part);
-        const glued = texts.map((text, place) => (place ? (["", " "].includes(gaps[place]) ? data.glue : gaps[place]) : gaps[0]) + text);
+        const isLast = line === begun.length - 1, parts = done.map((each) => each[n]);
+        if (isLast && part) parts.push({ text: part });
+        const isUsual = (place) => gaps[place] === " " || (gaps[place] === "" && !parts[place - 1].isCopied && !parts[place].isCopied);
+        const glued = parts.map(({ text }, place) => (place && isUsual(place) ? data.glue : gaps[place]) + text);
         return (glued.join("") || gaps[0]) + (done.length === sentences.length && done.length ? gaps.at(-1) : "");
       });
       data.models[n].result.textContent = written.join("\n");

@@ -134,7 +134,7 @@ def read_glossaries(glossaries: Collection[str]) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for glossary in glossaries:
         name, separator, file = glossary.rpartition("=")
-        if separator and not (name and file):
+        if separator and not (name and file and all(name.split("/"))):
             raise ConfigError(f"{glossary}: is not a glossary of a direction; write en-de=FILE.tsv")
         if name in files:
             raise ConfigError(f"{glossary}: a second glossary for {name or 'all directions'}; join them in one file")

@@ -61,7 +61,9 @@ def read_glossary(path: Path) -> Glossary:
     known: dict[str, _Entry] = {}  # the first of each term
     for number, line in read_entries(path):
         fields = [" ".join(field.split()) for field in line.split("\t")]
-        if len(fields) not in (2, 3) or not all(fields):
+        if len(fields) > 3:
+            raise DataError(f"{path}, line {number}: {len(fields)} columns; write a term, its translation and a form")
+        if len(fields) < 2 or not all(fields):
             raise DataError(
                 f"{path}, line {number}: {shorten(repr(line))} is not an entry; write a term, a tab and its translation"
             )

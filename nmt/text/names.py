@@ -13,10 +13,11 @@ from pathlib import Path
 from nmt.system.errors import DataError
 from nmt.system.files import check_file, write_text
 from nmt.system.limits import MIB
+from nmt.text.spans import AT_WORD, WORD_ENDS
 
 PART = r"[^\W\d_]+"
 """The letters of a word."""
-WORD = rf"(?<!\w){PART}(?:['\u2019-]{PART})*(?!\w)"
+WORD = rf"{AT_WORD}{PART}(?:['\u2019-]{PART})*{WORD_ENDS}"
 """A word, perhaps with hyphens or apostrophes between its parts."""
 LONGEST_FILE = MIB
 """Bytes of a file of known words: of more words, those that are rarest in training are not known."""

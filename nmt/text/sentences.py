@@ -1,7 +1,7 @@
 """Splits lines into sentences, and long sentences into parts: models are trained on one sentence at a time."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -19,10 +19,11 @@ _CLOSING = ")\\]}"
 _WIDE_CLOSING = "\u2019\u201d\u300d\u300f\uff09"
 _DASHES = "\u2013\u2014-"
 _OPENING = f"(\\[{{\u300c\u300e\uff08\u00bf\u00a1{_DASHES}"
+_FOOTNOTE = r"(?:\[\^?\w{1,20}\]){0,9}+"
 # Each run of characters is tried only once, from its beginning to its end, so that no line takes quadratic time.
 _BOUNDARY = re.compile(
     rf"(?<![{_END}{_WIDE_END}])(?P<end>[{_END}{_WIDE_END}]++)"
-    rf"(?:(?<=[{_WIDE_END}])[{_WIDE_CLOSING}]*+\s*+|(?<=[{_END}])[{_QUOTES}{_CLOSING}]*+\s++)"
+    rf"(?:(?<=[{_WIDE_END}])[{_WIDE_CLOSING}]*+\s*+|(?<=[{_END}])[{_QUOTES}{_CLOSING}]*+{_FOOTNOTE}\s++)"
     rf"(?=(?:[{_DASHES}]\s++)?+[{_QUOTES}{_OPENING}]*+(?P<first>[^\s{_END}{_WIDE_END}]))"
 )
 _PAUSE = re.compile(r".*[,;:.!?\u2026\u2013\u2014\u060c\u061b\u3001\uff0c\uff1a\uff1b\u3002-]")
@@ -62,16 +63,20 @@ class SentenceSplitter:
         """The sentences of a line, in order; the line itself if it is only one."""
         return [line[begin:end] for begin, end in self.find(line)] or [line.strip()]
 
-    def find(self, line: str, kept: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+    def find(
+        self, line: str, kept: Sequence[tuple[int, int]] = (), breaks: Iterable[tuple[int, int]] = ()
+    ) -> list[tuple[int, int]]:
         """The places of the sentences of a line, in order, without the white space around them.
 
         Args:
             line: The line.
             kept: Places of spans in which no sentence ends, in order.
+            breaks: Those of them that end a sentence in any case; each is a sentence of its own.
         """
-        ends = [end.end() for end in _BOUNDARY.finditer(line) if self._ends_sentence(line, end)]
-        inside = {place for begin, end in kept for place in range(begin + 1, end)} if ends else ()
-        places = pairwise((0, *(end for end in ends if end not in inside), len(line)))
+        ends = {end.end() for end in _BOUNDARY.finditer(line) if self._ends_sentence(line, end)}
+        inside = {place for begin, end in kept for place in range(begin + 1, end)} if ends else set()
+        cuts = (ends - inside).union(*breaks)
+        places = pairwise((0, *sorted(cuts), len(line)))
         return [part for begin, end in places for part in _without_emoji(line, begin, end)]
 
     def _ends_sentence(self, line: str, boundary: re.Match[str]) -> bool:

@@ -27,10 +27,10 @@ def join_sentences(sentences: Sequence[Sequence[Translation]], glues: Sequence[s
     """
     if len(sentences) == 1:
         return list(sentences[0])
-    # What stands in front of a sentence goes with it; one without tokens has no place in the line.
-    parts = [(glue, ranked) for glue, ranked in zip(["", *glues], sentences, strict=True) if ranked[0].src_tokens] or [
-        ("", sentences[0])
-    ]
+    # What stands in front of a sentence goes with it; one without tokens and text has no place in the line.
+    placed = zip(["", *glues], sentences, strict=True)
+    parts = [(glue, ranked) for glue, ranked in placed if ranked[0].src_tokens or ranked[0].text]
+    parts = parts or [("", sentences[0])]
     ranks = max(len(ranked) for _, ranked in parts)
     return [
         _join([ranked[min(rank, len(ranked) - 1)] for _, ranked in parts], [glue for glue, _ in parts[1:]])

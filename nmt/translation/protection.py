@@ -2,7 +2,7 @@
 
 A model with placeholders (`text.placeholders`) has learnt to copy them, and the search demands each. For another model
 numbers stand as they are, or small numbers stand in for the spans, as any model copies those; where one is lost, the
-sentence is translated without the spans, which attention then places.
+sentence is translated without the spans, which attention then places; see `nmt.translation.markup`.
 """
 
 from __future__ import annotations
@@ -10,24 +10,21 @@ from __future__ import annotations
 import dataclasses
 import re
 from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
-
-import torch
 
 from nmt.text.casing import Casing, upper
 from nmt.text.glossary import read_glossary, read_names
 from nmt.text.names import find_unknown_names
 from nmt.text.placeholders import annotate
-from nmt.text.spans import find_spans, is_apart, put_over, replace_places
+from nmt.text.spans import AT_WORD, WORD_ENDS, find_spans, is_apart, put_over, replace_places
 from nmt.text.tokenizers import WORD_BEGINNING
 from nmt.text.unread import find_unread
-from nmt.translation.words import align_words, count_visible
+from nmt.translation.words import count_visible
 
 if TYPE_CHECKING:
-    from nmt.text.processor import TextProcessor
     from nmt.translation.translation import Translation
 
 Way = Literal["placeholders", "plain", "numbers", "without"]
@@ -36,7 +33,9 @@ NUMBERS = ("25", "30", "17", "42", "15", "60", "12", "80", "35", "70", "18", "90
 """Numbers that stand in for spans: training text has them, and no other word depends on which it is."""
 CLOSING = ".,;:!?\u2026)]}\u2019\u201d\u00bb\u203a\u3002\uff0c\uff01\uff1f\u060c\u061b\u061f"
 """Marks that stand directly behind a word."""
-PAIRED_MARKS = ("**", "__", "~~", "*", "_")
+STOPS = ".!?\u2026\u3002\uff01\uff1f\u061f"
+"""Those of them that end a sentence."""
+PAIRED_MARKS = ("***", "**", "__", "~~", "*", "_")
 """Marks that stand in front of words and again behind them."""
 OPENING = "([{\u00bf\u00a1\u201c\u201e\u00ab\u2039"
 """Marks that a word stands directly behind."""
@@ -140,7 +139,7 @@ def match_terms(terms: Iterable[str]) -> str:
             alternatives.append("".join(_in_any_case(letter) for letter in term))
         else:
             alternatives += [_escape(term), _escape(upper(term))]
-    return rf"(?<!\w)(?:{'|'.join(alternatives)})(?!\w)"
+    return f"{AT_WORD}(?:{'|'.join(alternatives)}){WORD_ENDS}"
 
 
 def _in_any_case(letter: str) -> str:
@@ -218,29 +217,6 @@ def take_out(sentence: str, kept: Sequence[Kept]) -> str:
     return " ".join(stand_in(sentence, kept, [""] * len(kept)).split())
 
 
-def find_pairs(kept: Sequence[Kept]) -> Iterator[tuple[Kept, Kept]]:
-    """The spans that open and close a part of a sentence: tags with one name, both ends of a link, equal marks."""
-    opened: list[tuple[str, Kept]] = []
-    for span in kept:
-        tag = re.match(r"<(/?)(\w+)[^>]*?(/?)>$", span.text) if span.kind == "tag" else None
-        name = tag[2] if tag else span.text if span.kind == "marks" else span.kind
-        may_close = span.text in PAIRED_MARKS or span.text.startswith("]") or bool(tag and tag[1])
-        may_open = span.text in PAIRED_MARKS or (not may_close and bool(span.kind == "link" or (tag and not tag[3])))
-        if may_close and opened and opened[-1][0] == name:
-            yield opened.pop()[1], span
-        elif may_open:
-            opened.append((name, span))
-
-
-def find_markup(kept: Sequence[Kept]) -> frozenset[Kept]:
-    """The spans that belong to words beside them: marks, and tags and links that open and close a part of a sentence.
-
-    Attention tells where these words are in the translation.
-    """
-    marks = [span for span in kept if span.kind == "marks"]
-    return frozenset(marks).union(*find_pairs(kept))
-
-
 def choose_numbers(sentence: str, number: int) -> list[str]:
     """Numbers that stand in for spans, none of which a sentence has; fewer than asked for if there are no more."""
     return [text for text in NUMBERS if text not in sentence][:number]
@@ -275,7 +251,7 @@ def put_back(
         bare = before.rstrip()
         is_beside_word = bare[-1:].isalnum()
         is_beside_span = bool(parts) and not bare
-        if is_beside_word and _is_glued(sentence, kept, span.begin):
+        if is_beside_word and is_glued(sentence, kept, span.begin):
             before = bare
         elif is_beside_span and before and previous.end == span.begin:
             before = ""
@@ -289,7 +265,7 @@ def put_back(
         rest = text[end:]
         after = rest.lstrip()
         if after[:1].isalnum():
-            if _is_glued(sentence, kept, span.end):
+            if is_glued(sentence, kept, span.end):
                 position = len(text) - len(after)
             elif after == rest and sentence[span.end : span.end + 1].isspace():
                 parts.append(" ")
@@ -312,7 +288,7 @@ def begin_large(text: str, kept: Sequence[Kept], sentence: str) -> str:
     return text[:begin] + text[begin : begin + 1].upper() + text[begin + 1 :]
 
 
-def _is_glued(sentence: str, kept: Sequence[Kept], edge: int) -> bool:
+def is_glued(sentence: str, kept: Sequence[Kept], edge: int) -> bool:
     """True if a sentence has a word on the other side of an edge of a span, without a space between them."""
     for span in kept:
         if span.end == edge and sentence[edge : edge + 1].isalnum():
@@ -364,99 +340,3 @@ def _with_source_spans(tokens: Sequence[str], replacements: Sequence[tuple[str, 
                 changed[place] = kept + replacement if is_first else ""
             length += len(token)
     return changed
-
-
-def place(translation: Translation, sentence: str, kept: Sequence[Kept], processor: TextProcessor) -> Translation:
-    """The translation of a sentence without its spans, with the spans where attention says.
-
-    A span stands behind the translation of the word in front of it, and at the end if nothing follows it. Two that open
-    and close a part of the sentence stand around the translations of its words.
-
-    Args:
-        translation: That of `take_out`, with its alignment.
-        sentence: The source with its spans.
-        kept: The spans.
-        processor: The text processor of the model.
-    """
-    words = list(re.finditer(r"\S+", translation.text))
-    shortened = take_out(sentence, kept)
-    targets = defaultdict[int, list[int]](list)
-    if translation.alignment is not None and words:
-        for source, target in align_words(shortened, translation, processor):
-            targets[source].append(target)
-    reach = {source: max(linked) for source, linked in targets.items()}
-    offsets = {span: _place_of(sentence, kept, number, words, reach) for number, span in enumerate(kept)}
-    for opening, closing in find_pairs(kept):
-        enclosed = [target for source in _find_enclosed(sentence, kept, opening, closing) for target in targets[source]]
-        if enclosed:
-            offsets[opening] = words[min(enclosed)].start()
-            offsets[closing] = _end_of(words[max(enclosed)])
-        else:
-            offsets[opening], offsets[closing] = sorted((offsets[opening], offsets[closing]))
-    text = translation.text
-    for span in sorted(kept, key=lambda span: (offsets[span], span), reverse=True):
-        text = _insert(text, offsets[span], span, kept, sentence)
-    # The model had no tokens for the spans: the words of both lines are the tokens, with an alignment of nothing.
-    tokens = text.split()
-    src_tokens = sentence.split()
-    alignment = translation.alignment
-    if alignment is not None:
-        alignment = torch.zeros(len(tokens) + 1, alignment.size(1), len(src_tokens) + 1)
-    return dataclasses.replace(
-        translation, text=text, tokens=tokens, src_tokens=src_tokens, alignment=alignment, token_log_probs=[]
-    )
-
-
-def _place_of(
-    sentence: str, kept: Sequence[Kept], number: int, words: Sequence[re.Match[str]], reach: Mapping[int, int]
-) -> int:
-    """The character of a translation in front of which a span is put."""
-    span = kept[number]
-    before = take_out(sentence[: span.begin], kept[:number]).split()
-    later = [part._replace(begin=part.begin - span.end, end=part.end - span.end) for part in kept[number + 1 :]]
-    after = take_out(sentence[span.end :], later)
-    if not words or not before:
-        return 0
-    if not any(map(str.isalnum, after)):
-        return _end_of(words[-1])  # only marks follow: they stay behind the span
-    for word in range(len(before) - 1, -1, -1):
-        if word in reach:
-            target = words[reach[word]]
-            return _end_of(target) if before[-1][-1].isalnum() else target.end()
-    return 0
-
-
-def _end_of(word: re.Match[str]) -> int:
-    """The end of a word without the marks behind it."""
-    return word.start() + len(word[0].rstrip(CLOSING))
-
-
-def _find_enclosed(sentence: str, kept: Sequence[Kept], opening: Kept, closing: Kept) -> range:
-    """The words between two spans of a sentence, counted without all spans."""
-    counts = []
-    for span in (opening, closing):
-        before = [place for place in kept if place.begin < span.begin]
-        counts.append(len(take_out(sentence[: span.begin], before).split()))
-    begin, end = counts
-    is_inside_word = sentence[: opening.begin][-1:].isalnum()
-    return range(begin - is_inside_word, end)
-
-
-def _insert(text: str, offset: int, span: Kept, kept: Sequence[Kept], sentence: str) -> str:
-    """A text with a span in it, and spaces around it but to marks, and where the sentence has none.
-
-    What opens or closes a part of a sentence has no space to the part in any case, if it has none in the sentence.
-    """
-    before = text[:offset].rstrip()
-    after = text[offset:].lstrip()
-    is_open = before[-1:] in OPENING or _is_glued(sentence, kept, span.begin)
-    is_closed = after[:1] in CLOSING or _is_glued(sentence, kept, span.end)
-    for opening, closing in find_pairs(kept):
-        is_open = is_open or (span == closing and not sentence[span.begin - 1].isspace())
-        is_closed = is_closed or (span == opening and not sentence[span.end].isspace())
-    for neighbour in kept:
-        is_open = is_open or (neighbour.end == span.begin and before.endswith(neighbour.text))
-        is_closed = is_closed or (neighbour.begin == span.end and after.startswith(neighbour.text))
-    left = "" if is_open else " "
-    right = "" if is_closed else " "
-    return f"{before}{left}{span.text}{right}{after}"

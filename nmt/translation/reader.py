@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
 from nmt.search.constraint import DemandedWords
@@ -18,17 +19,17 @@ from nmt.text.inflection import has_forms
 from nmt.text.languages import base_language
 from nmt.text.placeholders import MAX_PLACEHOLDERS, TERM_MARKS, make_placeholders
 from nmt.text.sentences import is_in_capitals, is_title, split_tokens, untitle
+from nmt.text.spans import ends_text
 from nmt.text.unread import list_letters
 from nmt.text.vocabulary import SPECIAL_TOKENS, UNK_ID
 from nmt.translation.joining import join_sentences
+from nmt.translation.markup import find_markup, place
 from nmt.translation.protection import (
     Kept,
     Knowledge,
     Way,
     annotate_terms,
     choose_numbers,
-    find_markup,
-    place,
     put_back,
     stand_in,
     stand_in_apart,
@@ -190,11 +191,11 @@ class Reader:
             ]
 
     def _passage(self, text: str, gaps: Sequence[str], sentences: Sequence[list[Unit]]) -> Passage:
-        """A text with the units of each of its sentences; between the parts of one there is no white space to keep."""
+        """A text with the units of each of its sentences; between the parts of one there is a space."""
         units = [unit for parts in sentences for unit in parts]
         if not gaps:
             return Passage(text, units)
-        before = [gap for gap, parts in zip(gaps, sentences, strict=False) for gap in (gap, *[""] * (len(parts) - 1))]
+        before = [gap for gap, parts in zip(gaps, sentences, strict=False) for gap in (gap, *[" "] * (len(parts) - 1))]
         return Passage(text, units, (*before, gaps[-1]))
 
     def read_again(self, unit: Unit) -> Unit:
@@ -228,7 +229,7 @@ class Reader:
         if written:
             whole = put_back(translation, written, [*filter(None, unit.stand_ins)], sentence)
         if whole is not None and markup:
-            whole = place(whole, sentence, markup, self.processor)
+            whole = place(whole, sentence, markup, self.processor, [span.text for span in written])
         return whole
 
     def demand(self, units: Sequence[Unit]) -> DemandedWords | None:
@@ -259,13 +260,19 @@ class Reader:
     def join(self, passage: Passage, units: Sequence[Sequence[Translation]]) -> list[Translation]:
         """Translations of a text, best first, from those of its units; see `join_sentences`.
 
-        White space around the text stays, and so does that between sentences which is more than a space.
+        White space around the text stays, and so does that between sentences which is more than a space, and what is
+        none beside a part that is copied.
         """
         if not passage.gaps:
             return join_sentences(units, [" "] * (len(units) - 1))
         first, *between, last = passage.gaps
         glue = self.splitter.glue if self.splitter else " "
-        joined = join_sentences(units, [glue if gap in ("", " ") else gap for gap in between])
+        glues = []
+        for gap, (unit, following) in zip(between, pairwise(passage.units), strict=True):
+            is_beside_copy = unit.is_copied or following.is_copied
+            is_usual = gap == " " or (gap == "" and not is_beside_copy)
+            glues.append(glue if is_usual else gap)
+        joined = join_sentences(units, glues)
         if not (first or last):
             return joined
         return [dataclasses.replace(ranked, text=f"{first}{ranked.text}{last}") for ranked in joined]
@@ -325,7 +332,8 @@ class Reader:
         if self.splitter is None:
             return (), [self._draft(decoded, (), "plain")]
         spans = self._find_spans(decoded)
-        places = self.splitter.find(decoded, [(span.begin, span.end) for span in spans])
+        breaks = [(span.begin, span.end) for span in spans if ends_text(span.text, span.kind)]
+        places = self.splitter.find(decoded, [(span.begin, span.end) for span in spans], breaks)
         edges = [0, *(edge for place in places for edge in place), len(decoded)]
         gaps = tuple(
             _without_line_breaks(decoded[begin:end]) for begin, end in zip(edges[::2], edges[1::2], strict=True)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nmt.text.processor import TextProcessor
+from nmt.text.spans import find_spans
 from nmt.translation.translation import Translation
-from nmt.translation.words import align_words
+from nmt.translation.words import MARKS, align_words, link_same_words
 
 Links = Sequence[tuple[int, int]]
 """Word alignment: pairs of a source and a target word, each counted from 0."""
-MARKS = ".,;:!?…'\"“”„‘’‚‹›«»()[]{}¡¿–—。、，！？：；（）「」『』《》【】؟،؛।"
-"""Punctuation that counts as a word of its own, where a word with spaces around it begins or ends with it."""
 _MARK = f"[{re.escape(MARKS)}]"
+"""Punctuation is a word of its own where a word with spaces around it begins or ends with it."""
 _WORD = re.compile(rf"{_MARK}+(?!\S)|(?<!\S){_MARK}+|(?!{_MARK})\S(?:\S*(?!{_MARK})\S)?")
 
 
@@ -59,6 +59,8 @@ def link_words(source: str, translation: Translation, processor: TextProcessor) 
     read, written = ([match[0] for match in find_words(text)] for text in (source, translation.text))
     links = align_words(" ".join(read), replace(translation, text=" ".join(written)), processor)
     last = len(written) - 1
+    spans = [source[span.begin : span.end] for span in find_spans(source)]
+    links = links and link_same_words(links, read, written, spans)
     links = links or [(word * len(read) // len(written), word) for word in range(len(written) if read else 0)]
     if read and written and read[-1][0] in MARKS and written[-1][0] in MARKS:
         links = [*(link for link in links if link[1] < last), (len(read) - 1, last)]

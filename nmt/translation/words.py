@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from nmt.system.errors import CONTROL
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from nmt.text.processor import TextProcessor
     from nmt.translation.translation import Translation
 
+MARKS = ".,;:!?…'\"“”„‘’‚‹›«»()[]{}¡¿–—。、，！？：；（）「」『』《》【】؟،؛।"
+"""Punctuation around words."""
 _UNSEEN = re.compile(rf"[\s{WORD_BEGINNING}]+|{CONTROL.pattern}")
 """Characters that tokens and text do not share."""
 
@@ -56,6 +58,36 @@ def align_words(source_line: str, translation: Translation, processor: TextProce
                     if source is not None and weight > 0:
                         weights[target][source] += weight
     return [(max(row, key=lambda word: (row[word], -word)), target) for target, row in sorted(weights.items())]
+
+
+def link_same_words(
+    links: Sequence[tuple[int, int]], source: Sequence[str], target: Sequence[str], spans: Collection[str]
+) -> list[tuple[int, int]]:
+    """Links in which a span of the source leads to the same span of the translation only, whatever the attention says.
+
+    Args:
+        links: Pairs of a source word and a target word.
+        source: The source words.
+        target: The target words.
+        spans: What the translation takes over as it is. Those of several words stay with attention.
+    """
+    places = defaultdict[str, list[int]](list)
+    for number, word in enumerate(source):
+        places[_without_marks(word)].append(number)
+    bare = set(map(_without_marks, spans))
+    same = {number: places[name] for number, name in enumerate(map(_without_marks, target)) if name in bare}
+    taken = {place for found in same.values() for place in found}
+    linked = {link for link in links if link[0] not in taken}
+    for number, found in same.items():
+        right = {(place, number) for place in found}.intersection(links) or {(place, number) for place in found[:1]}
+        if found:
+            linked = right.union(link for link in linked if link[1] != number)
+    return sorted(linked, key=lambda link: (link[1], link[0]))
+
+
+def _without_marks(word: str) -> str:
+    """A word without the punctuation around it, unless it is nothing else."""
+    return word.strip(MARKS) or word
 
 
 def token_places(

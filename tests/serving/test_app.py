@@ -15,7 +15,7 @@ from real_server import GOLDEN_MODEL, Records, golden, recording, serving
 from safetensors.torch import load_file, save_file
 
 import nmt
-from nmt.serving.serve import open_directions
+from nmt.serving.serve import open_directions, read_glossaries
 from nmt.system.errors import ConfigError
 from nmt.translation.loading import LoadSettings
 from nmt.translation.translator import Translator
@@ -458,6 +458,8 @@ def test_a_request_may_name_a_glossary(tmp_path: Path) -> None:
     assert [word in found[name] for name, word in ((None, "ALLES"), ("legal", "Zeuge"), ("zoo", "Tier"))] == [True] * 3
     assert unknown.status_code == 400
     assert unknown.json() == {"error": "Invalid request: glossary: en-de has no glossary nobody; known: legal, zoo"}
+    with pytest.raises(ConfigError, match=r"^en-de/=terms.tsv: is not a glossary of a direction"):
+        read_glossaries(["en-de/=terms.tsv"])
     with pytest.raises(ConfigError, match="en-fr/legal: a glossary for a direction that is not served"):
         open_directions([GOLDEN_MODEL], settings, {"en-fr/legal": files["en-de"]})
 

@@ -32,10 +32,11 @@ def test_terms_and_names(file: Path) -> None:
     [
         ("", "has no entries; write a term, a tab and its translation on each line"),
         ("\n \n", "has no entries"),
-        ("a\tb\tc\td\n", "line 1: 'a\\tb\\tc\\td' is not an entry; write a term, a tab and its translation"),
+        ("a\tb\tc\td\n", "line 1: 4 columns; write a term, its translation and a form"),
         ("a\tb\tsoft\n", "line 1: 'soft' in the third column; write exact or inflected there"),
         ("x\ty\nword\n", "line 2: 'word' is not an entry"),
         ("\tb\n", "line 1: '\\tb' is not an entry"),
+        ("a\tb\texact\tx\n", "line 1: 4 columns; write a term, its translation and a form"),
         ("a\tb\n\na\tc\n", "line 3: 'a' is 'c' here and 'b' in line 1; keep one of them"),
         ("\na\tb\na\tb\tinflected\n", "line 3: 'a' is inflected here and exact in line 2; keep one of them"),
         ("a\tb\tinflected\nx\ty\na\tb\n", "line 3: 'a' is exact here and inflected in line 1; keep one of them"),

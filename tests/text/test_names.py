@@ -24,7 +24,7 @@ from nmt.text.names import (
         ("an O\u2019Brien-like talk", ["O\u2019Brien"]),
         ("I saw McDonald in NYC.", ["McDonald", "NYC"]),
         ("the iPhone, a non-Euclidean X", []),
-        ("B2B, A_b and Ab_", []),
+        ("B2B, A_b and _Ab_", ["Ab"]),
         ("\u00c9mile et \u00d6zg\u00fcr", ["\u00c9mile", "\u00d6zg\u00fcr"]),
         ("\u65e5\u672c\u8a9e 12 \U0001f436", []),
         ("", []),

@@ -22,13 +22,12 @@ from nmt.text.processor import TextProcessor
 from nmt.text.sentences import SentenceSplitter
 from nmt.text.tokenizers import WhitespaceTokenizer
 from nmt.text.vocabulary import EOS_ID, Vocabulary
+from nmt.translation.markup import find_markup, place
 from nmt.translation.protection import (
     Kept,
     Knowledge,
     Protection,
     choose_numbers,
-    find_markup,
-    place,
     put_back,
     stand_in,
     stand_in_apart,
@@ -378,6 +377,57 @@ def test_markup_opens_before_it_closes_and_stands_at_its_words() -> None:
         found = place(translation, sentence, kept, processor)
         assert [found.text.count(span.text) for span in kept] == [sentence.count(span.text) for span in kept]
         assert found.text == expected
+
+
+def test_markup_stands_outside_of_spans_and_keeps_the_attention_of_the_words() -> None:
+    """The attention is wrong for the spans; equal spans belong together all the same."""
+    processor = with_placeholders().processor
+    alignment = torch.zeros(4, 2, 4)
+    alignment[0, 0, 1] = alignment[1, 0, 1] = alignment[2, 0, 1] = 1
+    translation = Translation("{x} alt {y}.", ["{x}", "alt", "{y}."], ["{x}", "old", "{y}"], alignment=alignment)
+    for sentence, expected in [
+        ("<b>{x}</b> old {y}", "<b>{x}</b> alt {y}."),
+        ("{x} old **{y}**", "{x} alt **{y}**."),
+        ("*{x}* **old** {y}", "*{x}* **alt** {y}."),
+        ("| {x} | old | {y} |", "| {x} | alt | {y} |."),
+    ]:
+        kept = Protection().find(sentence)
+        markup = [span for span in kept if span in find_markup(kept)]
+        written = [span.text for span in kept if span not in markup]
+        found = place(translation, sentence, markup, processor, written)
+        assert found.text == expected
+        assert "".join(found.tokens) == expected.replace(" ", "")
+        assert "".join(found.src_tokens) == sentence.replace(" ", "")
+        assert found.alignment is not None
+        assert found.alignment.shape == (len(found.tokens) + 1, 2, len(found.src_tokens) + 1)
+        assert float(found.alignment.sum()) >= 3
+        marks = [number for number, token in enumerate(found.tokens) if token in {span.text for span in markup}]
+        assert len(marks) == len(markup)
+        assert not found.alignment[marks].any()
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("I am old.\\nShe sleeps.", ["I am old.", "\\n", "She sleeps."]),
+        ("I am old<br>She sleeps", ["I am old", "<br>", "She sleeps"]),
+        ("<p>I am old</p><p>She sleeps</p>", ["<p>", "I am old", "</p>", "<p>", "She sleeps", "</p>"]),
+        ("| I am old | She sleeps |", ["|", "I am old", "|", "She sleeps", "|"]),
+        ("I am old.[1] She sleeps.[^2]", ["I am old.[1]", "She sleeps.[^2]"]),
+        ("I am old \U0001f600\U0001f600", ["I am old", "\U0001f600\U0001f600"]),
+    ],
+)
+def test_what_breaks_a_line_ends_a_sentence(golden: Translator, line: str, parts: list[str]) -> None:
+    (passage,) = golden.reader.read([line])
+    assert [unit.sentence for unit in passage.units] == parts
+    texts = [golden.translate(part).text for part in parts]
+    place = 0
+    expected = ""
+    for part, text in zip(parts, texts, strict=True):
+        begin = line.index(part, place)
+        expected += line[place:begin] + text
+        place = begin + len(part)
+    assert golden.translate(line).text == expected
 
 
 def test_a_tag_that_closes_nothing_is_no_markup() -> None:

@@ -29,7 +29,7 @@ def test_texts_change_and_nothing_else() -> None:
     document = read("md")
     found = texts(document)
     assert found[:12] == FOUND[:12]
-    assert found[12:] == ["and \ue000 snake_case b i", "Some text."]
+    assert found[12:] == ["and \ue000 \ue001 b i", "Some text."]
     expected = MARKDOWN
     for text in (
         "A *nice* heading",
