@@ -139,20 +139,20 @@ def _insert_tokens(
     waiting = deque(added)
     position = 0
     for number, token in enumerate(tokens):
-        rest = token
-        while waiting and (not position < waiting[0][0] or waiting[0][0] < position + count(rest)):
+        part = token
+        while waiting and (waiting[0][0] <= position or waiting[0][0] < position + count(part)):
             place, text = waiting.popleft()
-            cut = next((cut for cut in range(len(rest)) if count(rest[:cut]) >= place - position > 0), 0)
+            cut = next((cut for cut in range(len(part)) if count(part[:cut]) >= place - position > 0), 0)
             if cut:
-                found.append(rest[:cut])
+                found.append(part[:cut])
                 numbers.append(number)
-                position += count(rest[:cut])
-                rest = rest[cut:]
+                position += count(part[:cut])
+                part = part[cut:]
             found.append(text)
             numbers.append(None)
-        found.append(rest)
+        found.append(part)
         numbers.append(number)
-        position += count(rest)
+        position += count(part)
     for _, text in waiting:
         found.append(text)
         numbers.append(None)

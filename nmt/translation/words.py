@@ -75,10 +75,10 @@ def link_same_words(
     for number, word in enumerate(source):
         places[_without_marks(word)].append(number)
     bare = set(map(_without_marks, spans))
-    same = {number: places[name] for number, name in enumerate(map(_without_marks, target)) if name in bare}
-    taken = {place for found in same.values() for place in found}
+    sources = {number: places[name] for number, name in enumerate(map(_without_marks, target)) if name in bare}
+    taken = {place for found in sources.values() for place in found}
     linked = {link for link in links if link[0] not in taken}
-    for number, found in same.items():
+    for number, found in sources.items():
         right = {(place, number) for place in found}.intersection(links) or {(place, number) for place in found[:1]}
         if found:
             linked = right.union(link for link in linked if link[1] != number)

@@ -47,7 +47,7 @@ def test_texts_change_and_nothing_else() -> None:
     for text in ("quoted text goes", "on here", "item one", "continued", "todo thing", "second", "Name", "Old *thing*"):
         expected = expected.replace(text, text.upper())
     expected = expected.replace("| one ", "| ONE ").replace("two \\| three", "two \\| three")
-    expected = expected.replace("snake_case **b *i***", "SNAKE_CASE **B *I***").replace("<p>Some text", "<p>SOME TEXT")
+    expected = expected.replace("snake_case **b *i***", "snake_case **B *I***").replace("<p>Some text", "<p>SOME TEXT")
     assert shout(document) == expected
     windows = MARKDOWN.replace("\n", "\r\n")
     assert texts(read("md", windows)) == found
