@@ -134,7 +134,7 @@ def _insert_tokens(
         added: The others, each with the number of visible characters in front of it, in order.
         count: Number of the visible characters of a text.
     """
-    found: list[str] = []
+    longer: list[str] = []
     numbers: list[int | None] = []
     waiting = deque(added)
     position = 0
@@ -144,19 +144,19 @@ def _insert_tokens(
             place, text = waiting.popleft()
             cut = next((cut for cut in range(len(part)) if count(part[:cut]) >= place - position > 0), 0)
             if cut:
-                found.append(part[:cut])
+                longer.append(part[:cut])
                 numbers.append(number)
                 position += count(part[:cut])
                 part = part[cut:]
-            found.append(text)
+            longer.append(text)
             numbers.append(None)
-        found.append(part)
+        longer.append(part)
         numbers.append(number)
         position += count(part)
     for _, text in waiting:
-        found.append(text)
+        longer.append(text)
         numbers.append(None)
-    return found, numbers
+    return longer, numbers
 
 
 def _spread(alignment: Tensor, numbers: Sequence[int | None], dimension: int) -> Tensor:

@@ -76,11 +76,11 @@ def link_same_words(
         places[_without_marks(word)].append(number)
     bare = set(map(_without_marks, spans))
     sources = {number: places[name] for number, name in enumerate(map(_without_marks, target)) if name in bare}
-    taken = {place for found in sources.values() for place in found}
+    taken = {place for equal in sources.values() for place in equal}
     linked = {link for link in links if link[0] not in taken}
-    for number, found in sources.items():
-        right = {(place, number) for place in found}.intersection(links) or {(place, number) for place in found[:1]}
-        if found:
+    for number, equal in sources.items():
+        right = {(place, number) for place in equal}.intersection(links) or {(place, number) for place in equal[:1]}
+        if equal:
             linked = right.union(link for link in linked if link[1] != number)
     return sorted(linked, key=lambda link: (link[1], link[0]))
 
