@@ -90,7 +90,10 @@ def _measure_spans(
 def _measure_terms(
     translator: nmt.Translator, sources: Sequence[str], lexicon: dict[str, str], number: int, chance: random.Random
 ) -> list[str]:
-    """Terms whose translation stands in that of a sentence exactly once: made-up ones, which no model would write."""
+    """Terms whose translation stands in that of a sentence as often as the term in the source, with any capitals.
+
+    The translations are made-up ones, which no model would write.
+    """
     cases = [(source, word) for source in sources for word in re.findall(r"\w+", source) if word in lexicon]
     right = 0
     chosen = chance.sample(cases, min(number, len(cases)))
@@ -99,8 +102,8 @@ def _measure_terms(
     for source, word in chosen:
         term = f"{lexicon[word]}sxq"
         reader.protection = Protection(terms={word: term})
-        count = len(re.findall(rf"\b{re.escape(word)}\b", source, re.IGNORECASE))
-        right += translator.translate(source).text.count(term) == count
+        count = sum(span.kind == "term" for span in reader.protection.find(source))
+        right += translator.translate(source).text.lower().count(term.lower()) == count > 0
     reader.protection = before
     return _row("terms", right, len(chosen))
 
