@@ -187,6 +187,7 @@ def _describe_protection(protection: Protection, readers: Sequence[Reader]) -> d
         "block": as_javascript(BLOCK),
         "opening": OPENING,
         "control": CONTROL.pattern,
+        "invisible": INVISIBLE.pattern,
         "names": protection.names,
         "terms": protection.terms,
         "termPattern": as_javascript(match_terms(protection.terms)) if protection.terms else None,

@@ -4,6 +4,7 @@
 const LETTERS = /\p{L}+/gu, SHORT = 3, RARE = 1 << 24; // words; letters of the longest that need no capital; more than any id
 const NEXT_WAY = { placeholders: "without", plain: "numbers", numbers: "without" }; // how a sentence is read again that lost a span
 const protection = new Protection(data.protection), CONTROL = new RegExp(data.protection.control, "gu"), LINE_BREAK = new RegExp(data.protection.block, "u");
+const UNSEEN = new RegExp(`[${BLANK}]|${data.protection.invisible}`, "u"); // white space, and characters that are not seen
 
 /** True if a text has at least two words and all of them are in capitals. Words without letters are ignored. */
 function isInCapitals(text) {
@@ -33,7 +34,7 @@ const QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a", DASH
 const OPENING = `(\\[\\{\u300c\u300e\uff08\u00bf\u00a1${DASHES}`;
 const BOUNDARY = new RegExp(
   `(?<![${END_MARKS}${WIDE_MARKS}])(?<end>[${END_MARKS}${WIDE_MARKS}]+)` +
-  `(?:(?<=[${WIDE_MARKS}])[\u2019\u201d\u300d\u300f\uff09]*\\s*|(?<=[${END_MARKS}])[${QUOTES})\\]\\}]*(?:\\[\\^?[\\p{L}\\p{N}_]{1,20}\\]){0,9}\\s+)` +
+  `(?:(?<=[${WIDE_MARKS}])[\u2019\u201d\u300d\u300f\uff09]*\\s*|(?<=[${END_MARKS}])[${QUOTES})\\]\\}\u200b\u200e\u200f\u2060\ufeff]*(?:\\[\\^?[\\p{L}\\p{N}_]{1,20}\\]){0,9}\\s+)` +
   `(?=(?:[${DASHES}]\\s+)?[${QUOTES}${OPENING}]*(?<first>[^\\s${END_MARKS}${WIDE_MARKS}]))`, "gu");
 const EMOJI = new RegExp(`[${data.protection.pictures}][${data.protection.pictures}${END_MARKS}${WIDE_MARKS}\ufe0e\ufe0f\u200d\u20e3\\s]*`, "gu");
 const rules = data.abbreviations && Object.fromEntries(Object.entries(data.abbreviations).map(([name, words]) => [name, Array.isArray(words) ? new Set(words) : words]));
@@ -88,15 +89,16 @@ function split(text) {
       written: text.slice(begin, end),
       kept: spans.filter((span) => begin <= span.begin && span.end <= end).map((span) => ({ ...span, begin: span.begin - begin, end: span.end - begin })),
     })),
-    gaps: [...places, null].map((_, n) => withoutLineBreaks(text.slice(edges[2 * n], edges[2 * n + 1]))),
+    gaps: [...places, null].map((_, n) => withoutLineBreaks(text.slice(edges[2 * n], edges[2 * n + 1]).replace(CONTROL, ""))),
   };
 }
 
 /** The places of a sentence, and of the emoji in front of it or behind it, without blanks around them. */
 function withoutEmoji(text, begin, end) {
   const strip = ([from, to]) => {
-    const part = text.slice(from, to);
-    return [to - part.trimStart().length, from + part.trimEnd().length];
+    while (from < to && UNSEEN.test(text[from])) from += 1;
+    while (from < to && UNSEEN.test(text[to - 1])) to -= 1;
+    return [from, to];
   };
   const [first, last] = strip([begin, end]), cuts = new Set([first, last]);
   if (first >= last) return [];

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from nmt.text.abbreviations import Abbreviations, load_abbreviations
 from nmt.text.direction import Direction
+from nmt.text.normalization import INVISIBLE
 from nmt.text.spans import PICTURES
 from nmt.text.tokenizers import WORD_BEGINNING
 
@@ -16,6 +17,7 @@ _WIDE_END = "\u3002\uff01\uff0e\uff1f\uff61"
 _QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 """Quotation marks, which open in one language and close in another."""
 _CLOSING = ")\\]}"
+_UNSEEN = "\u200b\u200e\u200f\u2060\ufeff"
 _WIDE_CLOSING = "\u2019\u201d\u300d\u300f\uff09"
 _DASHES = "\u2013\u2014-"
 _OPENING = f"(\\[{{\u300c\u300e\uff08\u00bf\u00a1{_DASHES}"
@@ -23,7 +25,7 @@ _FOOTNOTE = r"(?:\[\^?\w{1,20}\]){0,9}+"
 # Each run of characters is tried only once, from its beginning to its end, so that no line takes quadratic time.
 _BOUNDARY = re.compile(
     rf"(?<![{_END}{_WIDE_END}])(?P<end>[{_END}{_WIDE_END}]++)"
-    rf"(?:(?<=[{_WIDE_END}])[{_WIDE_CLOSING}]*+\s*+|(?<=[{_END}])[{_QUOTES}{_CLOSING}]*+{_FOOTNOTE}\s++)"
+    rf"(?:(?<=[{_WIDE_END}])[{_WIDE_CLOSING}]*+\s*+|(?<=[{_END}])[{_QUOTES}{_CLOSING}{_UNSEEN}]*+{_FOOTNOTE}\s++)"
     rf"(?=(?:[{_DASHES}]\s++)?+[{_QUOTES}{_OPENING}]*+(?P<first>[^\s{_END}{_WIDE_END}]))"
 )
 _PAUSE = re.compile(r".*[,;:.!?\u2026\u2013\u2014\u060c\u061b\u3001\uff0c\uff1a\uff1b\u3002-]")
@@ -119,9 +121,16 @@ def _without_emoji(line: str, begin: int, end: int) -> list[tuple[int, int]]:
 
 
 def _strip(text: str, begin: int, end: int) -> tuple[int, int]:
-    """A part of a text without the white space around it."""
-    part = text[begin:end]
-    return begin + len(part) - len(part.lstrip()), begin + len(part.rstrip())
+    """A part of a text without the white space and the characters around it that are not seen."""
+    while begin < end and _is_blank(text[begin]):
+        begin += 1
+    while begin < end and _is_blank(text[end - 1]):
+        end -= 1
+    return begin, end
+
+
+def _is_blank(character: str) -> bool:
+    return character.isspace() or INVISIBLE.match(character) is not None
 
 
 def is_in_capitals(text: str) -> bool:

@@ -336,7 +336,8 @@ class Reader:
         places = self.splitter.find(decoded, [(span.begin, span.end) for span in spans], breaks)
         edges = [0, *(edge for place in places for edge in place), len(decoded)]
         gaps = tuple(
-            _without_line_breaks(decoded[begin:end]) for begin, end in zip(edges[::2], edges[1::2], strict=True)
+            _without_line_breaks(CONTROL.sub("", decoded[begin:end]))
+            for begin, end in zip(edges[::2], edges[1::2], strict=True)
         )
         drafts = []
         for begin, end in places:

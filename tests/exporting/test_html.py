@@ -524,7 +524,19 @@ SPANS = [
         "____",
         "sleeps.[1] She",
     ),
-    *("C:\\a\\b.txt", "/usr/bin", "--keep", "|", "\u2167", "__NAME__", "_Tom_", "_teacher_"),
+    *(
+        "C:\\a\\b.txt",
+        "/usr/bin",
+        "--keep",
+        "|",
+        "\u2167",
+        "__NAME__",
+        "_Tom_",
+        "\u200b",
+        "\ufeff",
+        "\u200e",
+        "_teacher_",
+    ),
     *("\u65e5\u672c \u8a9e", "\u041f\u0440\u0438\u0432\u0435\u0442,", "\u03c0", "\uff21\uff22", "x\u65e5"),
 ]
 """Spans of every kind, names and terms of a user, names that no training has, and what looks like them."""

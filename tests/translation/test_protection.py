@@ -246,6 +246,8 @@ def test_white_space_around_and_between_sentences_stays(golden: Translator) -> N
     assert golden.translate("\t I am old.  She sleeps. \u00a0").text == f"\t {first}  {second} \u00a0"
     assert golden.translate("I am old. She sleeps.").text == f"{first} {second}"
     assert golden.translate(" \t").text == " \t"
+    assert golden.translate("\u200b I am old. \ufeff").text == f"\u200b {first} \ufeff"
+    assert golden.translate("\x01 I am old.\u200e She sleeps.").text == f" {first}\u200e {second}"
     assert golden.translate("I am old.\u2028\u2028She sleeps.\x0b").text == f"{first}  {second} "
 
 
