@@ -125,6 +125,7 @@ PATTERN = re.compile(
     )
 )
 """Every span but names, in a group with the name of its kind."""
+_WORDS = re.compile("[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f ,.!?;'\"\u2019]*")
 AFTER = ".,;:!?\u2026)]}'\"\u3002\uff0c\uff01\uff1f\u060c\u061f"
 """Characters at the end of an address that belong to the sentence around it."""
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
@@ -157,6 +158,11 @@ def ends_text(text: str, kind: str) -> bool:
     return text in ("\\n", "\\r", "|")
 
 
+def may_have_spans(text: str) -> bool:
+    """False for words of Latin letters and usual punctuation, as most sentences are: this is found out quickly."""
+    return _WORDS.fullmatch(text) is None or "www." in text.lower() or "XD" in text.upper()
+
+
 def find_spans(text: str, names: Collection[str] = ()) -> list[Span]:
     """The spans of a text, in order; none overlaps another.
 
@@ -165,7 +171,7 @@ def find_spans(text: str, names: Collection[str] = ()) -> list[Span]:
         names: Words, or several, that are spans wherever they stand as whole words, with the same capitals. One that
             contains other spans, such as a number, is put in their place.
     """
-    spans = [_trimmed(text, match) for match in PATTERN.finditer(text)]
+    spans = [_trimmed(text, match) for match in PATTERN.finditer(text)] if may_have_spans(text) else []
     if names:
         spans = put_over(spans, _find_names(text, names))
     return sorted(spans)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.text.spans import find_spans
+from nmt.text.spans import PATTERN, find_spans, may_have_spans
 
 
 def spans(text: str, *names: str) -> list[str]:
@@ -102,6 +102,16 @@ def test_spans_are_in_order_and_apart(text: str) -> None:
     found = find_spans(text, ["a1"])
     assert all(span.begin < span.end for span in found)
     assert all(before.end <= after.begin for before, after in itertools.pairwise(found))
+
+
+@given(st.text(alphabet="wWaxXdD\u00e9 ,.!?;'\"\u2019-:", max_size=12))
+def test_plain_words_have_no_spans(text: str) -> None:
+    assert may_have_spans(text) or not PATTERN.search(text)
+
+
+def test_most_sentences_are_plain_words() -> None:
+    assert not may_have_spans('I don\u2019t know \u00c9mile, Jr. "He" is old!')
+    assert all(map(may_have_spans, ("at www.a.b", "so xD", "a b-c", "5", "a/b", "\u00d7", "\u65e5", "a\tb")))
 
 
 @pytest.mark.parametrize(
