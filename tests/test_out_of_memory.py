@@ -3,16 +3,19 @@
 import errno
 import functools
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import processes
 import pytest
+import torch
 from conftest import Project, train_arguments
 from tqdm import tqdm
 
 from nmt.config import DecodeSection
 from nmt.evaluation.validator import Validator
+from nmt.search.searcher import StepSearcher
 from nmt.system.errors import DataError, OutOfMemory, is_out_of_memory, when_out_of_memory
 from nmt.translation.stream import within_memory
 
@@ -32,9 +35,25 @@ def limit(where: str, size: int) -> None:
     Validator.validate = validate
 
 
+def ask_for_too_much() -> None:
+    """From now on, each search of this process asks torch for more memory than there is."""
+    original = StepSearcher.search
+
+    def search(*arguments: Any, **options: Any) -> Any:
+        torch.empty(1 << 60, dtype=torch.uint8)
+        return original(*arguments, **options)
+
+    StepSearcher.search = search
+
+
 def run_limited(where: str, size: int, *arguments: object) -> str:
     """The only error of an `nmt` command that may take `size` MiB more than its libraries, or its validation may."""
-    done = processes.run(*arguments, prepare=functools.partial(limit, where, size))
+    return run_without_memory(functools.partial(limit, where, size), *arguments)
+
+
+def run_without_memory(prepare: Callable[[], None], *arguments: object) -> str:
+    """The only error of an `nmt` command that runs out of memory."""
+    done = processes.run(*arguments, prepare=prepare)
     errors = [line for line in done.stderr.splitlines() if line.startswith("nmt: error: ")]
     assert (done.returncode, len(errors)) == (1, 1), done.stderr
     assert "Traceback" not in done.stderr
@@ -90,10 +109,10 @@ def test_preprocessing(project: Project, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
 
 
-@needs_linux
 def test_there_may_be_no_advice(project: Project) -> None:
-    """Nothing about a finished model makes it smaller."""
-    assert run_limited("command", 2, "translate", "a b", "--model", project.run) == "out of memory"
+    """Nothing makes the search for a single translation of a single sentence smaller."""
+    command = ["translate", "a b", "--model", project.run, "--beam-size", "1"]
+    assert run_without_memory(ask_for_too_much, *command) == "out of memory"
 
 
 @pytest.mark.parametrize(
