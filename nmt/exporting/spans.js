@@ -170,7 +170,7 @@ class Protection {
     for (const [opening, closing] of findPairs(kept)) {
       const enclosed = findEnclosed(sentence, kept, opening, closing).flatMap((source) => targets.get(source) ?? []);
       let places = [offsets.get(opening), offsets.get(closing)].sort((one, other) => one - other);
-      if (enclosed.length) places = [words[Math.min(...enclosed)].index, this.findEnd(words[Math.max(...enclosed)], whole)];
+      if (enclosed.length) places = [findOutside(words[Math.min(...enclosed)].index, whole, 0), this.findEnd(words[Math.max(...enclosed)], whole)];
       offsets.set(opening, places[0]).set(closing, places[1]);
     }
     const order = [...kept].sort((first, second) => offsets.get(second) - offsets.get(first) || second.begin - first.begin);
@@ -179,8 +179,7 @@ class Protection {
 
   /** The end of a word without the marks behind it, and not inside a span. */
   findEnd(word, whole) {
-    const bare = word.index + trimEnd(word[0], this.closing).length;
-    return whole.find(([begin, end]) => begin < bare && bare < end)?.[1] ?? bare;
+    return findOutside(word.index + trimEnd(word[0], this.closing).length, whole, 1);
   }
 
   /** The character of a translation in front of which a span is put. */
@@ -196,10 +195,15 @@ class Protection {
     for (let word = before.length - 1; word >= 0; word--) {
       if (!reach.has(word)) continue;
       const target = words[reach.get(word)];
-      return isWordCharacter(lastOf(before.at(-1))) ? this.findEnd(target, whole) : target.index + target[0].length;
+      return isWordCharacter(lastOf(before.at(-1))) ? this.findEnd(target, whole) : findOutside(target.index + target[0].length, whole, 1);
     }
     return 0;
   }
+}
+
+/** A place in a text, or the beginning (0) or end (1) of the span that it is inside of. */
+function findOutside(place, whole, edge) {
+  return whole.find(([begin, end]) => begin < place && place < end)?.[edge] ?? place;
 }
 
 /** A text without white space at its beginning, its end, or both. */

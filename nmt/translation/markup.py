@@ -76,7 +76,8 @@ def place(
     for opening, closing in find_pairs(kept):
         enclosed = [target for source in _find_enclosed(sentence, kept, opening, closing) for target in targets[source]]
         if enclosed:
-            offsets[opening] = words[min(enclosed)].start()
+            first = words[min(enclosed)].start()
+            offsets[opening] = next((begin for begin, end in whole if begin < first < end), first)
             offsets[closing] = _end_of(words[max(enclosed)], whole)
         else:
             offsets[opening], offsets[closing] = sorted((offsets[opening], offsets[closing]))
@@ -196,14 +197,18 @@ def _place_of(
     for word in range(len(before) - 1, -1, -1):
         if word in reach:
             target = words[reach[word]]
-            return _end_of(target, whole) if before[-1][-1].isalnum() else target.end()
+            return _end_of(target, whole) if before[-1][-1].isalnum() else _behind(target.end(), whole)
     return 0
 
 
 def _end_of(word: re.Match[str], whole: Sequence[tuple[int, int]]) -> int:
     """The end of a word without the marks behind it, and not inside a span."""
-    bare = word.start() + len(word[0].rstrip(CLOSING))
-    return next((end for begin, end in whole if begin < bare < end), bare)
+    return _behind(word.start() + len(word[0].rstrip(CLOSING)), whole)
+
+
+def _behind(place: int, whole: Sequence[tuple[int, int]]) -> int:
+    """A place in a text, or the end of the span that it is inside of."""
+    return next((end for begin, end in whole if begin < place < end), place)
 
 
 def _find_enclosed(sentence: str, kept: Sequence[Kept], opening: Kept, closing: Kept) -> range:

@@ -392,6 +392,7 @@ def test_markup_stands_outside_of_spans_and_keeps_the_attention_of_the_words() -
         ("{x} old **{y}**", "{x} alt **{y}**."),
         ("*{x}* **old** {y}", "*{x}* **alt** {y}."),
         ("| {x} | old | {y} |", "| {x} | alt | {y} |."),
+        ("{x} [1] old {y}", "{x} [1] alt {y}."),
     ]:
         kept = Protection().find(sentence)
         markup = [span for span in kept if span in find_markup(kept)]
@@ -406,6 +407,16 @@ def test_markup_stands_outside_of_spans_and_keeps_the_attention_of_the_words() -
         marks = [number for number, token in enumerate(found.tokens) if token in {span.text for span in markup}]
         assert len(marks) == len(markup)
         assert not found.alignment[marks].any()
+
+
+def test_no_mark_is_put_into_a_span_of_several_words() -> None:
+    processor = with_placeholders().processor
+    alignment = torch.zeros(4, 1, 4)
+    alignment[0, 0, 1] = alignment[1, 0, 0] = alignment[2, 0, 2] = 1
+    translation = Translation("{a b} alt", ["{a", "b}", "alt"], ["{a", "b}", "old"], alignment=alignment)
+    for sentence, expected in [("{a [1] b} old", "{a b} [1] alt"), ("{a **b}** old", "**{a b}** alt")]:
+        kept = [Kept(match.start(), match.end(), match[0], "marks") for match in re.finditer(r"\[1\]|\*\*", sentence)]
+        assert place(translation, sentence, kept, processor, ["{a b}"]).text == expected
 
 
 @pytest.mark.parametrize(
