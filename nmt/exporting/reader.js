@@ -32,10 +32,12 @@ function untitle(text, processor) {
 const END_MARKS = ".!?\u2026\u203d\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4", WIDE_MARKS = "\u3002\uff01\uff0e\uff1f\uff61";
 const QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a", DASHES = "\u2013\u2014\\-";
 const OPENING = `(\\[\\{\u300c\u300e\uff08\u00bf\u00a1${DASHES}`;
+const START = `(?:[${QUOTES}${OPENING}]|[*_~]{1,3}(?![\\s*_~])|<[A-Za-z][^<>]{0,200}>(?!\\s))`;
+const BEGINNING = `(?:[${DASHES}]\\s+)?${START}*(?!${START})`; // of a sentence, before its first word
 const BOUNDARY = new RegExp(
   `(?<![${END_MARKS}${WIDE_MARKS}])(?<end>[${END_MARKS}${WIDE_MARKS}]+)` +
-  `(?:(?<=[${WIDE_MARKS}])[\u2019\u201d\u300d\u300f\uff09]*\\s*|(?<=[${END_MARKS}])[${QUOTES})\\]\\}\u200b\u200e\u200f\u2060\ufeff]*(?:\\[\\^?[\\p{L}\\p{N}_]{1,20}\\]){0,9}\\s+)` +
-  `(?=(?:[${DASHES}]\\s+)?[${QUOTES}${OPENING}]*(?<first>[^\\s${END_MARKS}${WIDE_MARKS}]))`, "gu");
+  `(?:(?<=[${WIDE_MARKS}])[\u2019\u201d\u300d\u300f\uff09]*\\s*|(?<=[${END_MARKS}])(?:[${QUOTES})\\]\\}\u200b\u200e\u200f\u2060\ufeff*_~]|</[A-Za-z][^<>\\s]{0,40}>)*(?:\\[\\^?[\\p{L}\\p{N}_]{1,20}\\]){0,9}\\s+)` +
+  `(?=${BEGINNING}(?<first>[^\\s${END_MARKS}${WIDE_MARKS}]))`, "gu");
 const EMOJI = new RegExp(`[${data.protection.pictures}][${data.protection.pictures}${END_MARKS}${WIDE_MARKS}\ufe0e\ufe0f\u200d\u20e3\\s]*`, "gu");
 const rules = data.abbreviations && Object.fromEntries(Object.entries(data.abbreviations).map(([name, words]) => [name, Array.isArray(words) ? new Set(words) : words]));
 
@@ -62,7 +64,7 @@ function endsSentence(text, { index, groups: { end, first } }, begun) {
   if (/^\p{Ll}/u.test(first)) return false;
   if (end !== "." || !rules) return true;
   const words = text.slice(Math.max(0, index - 40), index + 1).split(/\s+/u).filter(Boolean), word = words.at(-1);
-  const rest = text.slice(begun).replace(new RegExp(`^(?:[${DASHES}]\\s+)?[${QUOTES}${OPENING}]*`, "u"), "");
+  const rest = text.slice(begun).replace(new RegExp(`^${BEGINNING}`, "u"), "");
   const [following = ""] = rest.match(/^\p{L}+(?=n['\u2019]t\b)|^\p{L}+|^\p{Nd}+/u) ?? [];
   if (/^\p{L}\./u.test(rest) && /^\p{L}\.$/u.test(word)) return false; // J. F. Kennedy
   return word.length === 1 || endsWord(words.at(-2) ?? "", word, following);

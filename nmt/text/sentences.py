@@ -21,12 +21,16 @@ _UNSEEN = "\u200b\u200e\u200f\u2060\ufeff"
 _WIDE_CLOSING = "\u2019\u201d\u300d\u300f\uff09"
 _DASHES = "\u2013\u2014-"
 _OPENING = f"(\\[{{\u300c\u300e\uff08\u00bf\u00a1{_DASHES}"
+_MARKS = "*_~"
+"""Marks of Markdown, which may stand around a sentence or its first word, and so may tags."""
+_END_TAG = r"</[A-Za-z][^<>\s]{0,40}>"
+_START = rf"[{_MARKS}]{{1,3}}(?![\s{_MARKS}])|<[A-Za-z][^<>]{{0,200}}>(?!\s)"
 _FOOTNOTE = r"(?:\[\^?\w{1,20}\]){0,9}+"
 # Each run of characters is tried only once, from its beginning to its end, so that no line takes quadratic time.
 _BOUNDARY = re.compile(
     rf"(?<![{_END}{_WIDE_END}])(?P<end>[{_END}{_WIDE_END}]++)"
-    rf"(?:(?<=[{_WIDE_END}])[{_WIDE_CLOSING}]*+\s*+|(?<=[{_END}])[{_QUOTES}{_CLOSING}{_UNSEEN}]*+{_FOOTNOTE}\s++)"
-    rf"(?=(?:[{_DASHES}]\s++)?+[{_QUOTES}{_OPENING}]*+(?P<first>[^\s{_END}{_WIDE_END}]))"
+    rf"(?:(?<=[{_WIDE_END}])[{_WIDE_CLOSING}]*+\s*+|(?<=[{_END}])(?:[{_QUOTES}{_CLOSING}{_UNSEEN}{_MARKS}]|{_END_TAG})*+{_FOOTNOTE}\s++)"
+    rf"(?=(?:[{_DASHES}]\s++)?+(?:[{_QUOTES}{_OPENING}]|{_START})*+(?P<first>[^\s{_END}{_WIDE_END}]))"
 )
 _PAUSE = re.compile(r".*[,;:.!?\u2026\u2013\u2014\u060c\u061b\u3001\uff0c\uff1a\uff1b\u3002-]")
 _EMOJI = re.compile(rf"[{PICTURES}][{PICTURES}{_END}{_WIDE_END}\ufe0e\ufe0f\u200d\u20e3\s]*+")

@@ -523,6 +523,8 @@ SPANS = [
         ":)",
         "____",
         "sleeps.[1] She",
+        "sleeps.** _She",
+        "sleeps.</b> <i>She",
     ),
     *(
         "C:\\a\\b.txt",
